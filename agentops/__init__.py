@@ -1,0 +1,1 @@
+"""Wiring only: settings, routes, the ASGI and Celery applications."""

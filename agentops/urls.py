@@ -1,0 +1,9 @@
+"""Routes: all pages are `runs`'; the health answer stands beside them because it needs no login."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+
+from runs.views.healthz import healthz
+
+urlpatterns = [path("healthz", healthz, name="healthz"), path("", include("runs.urls"))]

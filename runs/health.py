@@ -1,0 +1,133 @@
+"""Who is alive: every process writes a heartbeat row, and /healthz reads them.
+
+A row, not a ping: it is the same for one machine and for many, and it tells nothing but the truth that the process can
+still reach the database.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.models import Max
+from django.utils.translation import gettext as _
+
+from runs.models import Heartbeat
+
+log = logging.getLogger(__name__)
+KINDS = ("worker", "sweeper")  # a web process answers by itself
+_hearts: list[Heart] = []
+
+
+def now_us() -> int:
+    """Integer microseconds, as everywhere."""
+    return time.time_ns() // 1000
+
+
+class Heart(threading.Thread):
+    """Writes one row again and again until the process ends."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(name=f"heart-{kind}", daemon=True)
+        self.kind = kind
+        self.process = f"{socket.gethostname()[:60]}:{os.getpid()}"
+        self.stopped = threading.Event()
+
+    def run(self) -> None:
+        """Beat; a database that is away costs a line in the log, never the process."""
+        self.attempt()
+        while not self.stopped.wait(settings.AGENTOPS_BEAT):
+            self.attempt()
+
+    def attempt(self) -> None:
+        """One beat, its connection given back at once."""
+        try:
+            beat(self.kind, self.process)
+        except DatabaseError as error:
+            log.warning("heartbeat of %s not written: %s", self.kind, error)
+        finally:
+            connection.close()
+
+    def stop(self) -> None:
+        """End the thread and take the row away, so that nobody waits for it to go stale."""
+        self.stopped.set()
+        try:
+            Heartbeat.objects.filter(kind=self.kind, ident=self.process).delete()
+        except DatabaseError as error:
+            log.warning("heartbeat of %s not removed: %s", self.kind, error)
+        finally:
+            connection.close()
+
+
+def start_heart(kind: str) -> None:
+    """Let this process be seen as `kind` ("web", "worker" or "sweeper") until it ends; again in a process: no-op.
+
+    The thread writes the first row too: the caller may be an event loop, where the ORM is refused.
+    """
+    if any(heart.kind == kind and heart.is_alive() for heart in _hearts):
+        return
+    heart = Heart(kind)
+    _hearts.append(heart)
+    heart.start()
+
+
+def stop_hearts() -> None:
+    """Called by a process that ends in order."""
+    while _hearts:
+        _hearts.pop().stop()
+
+
+def beat(kind: str, ident: str) -> None:
+    """Write the row of one process and drop rows that nobody has written for ten stale times."""
+    at = now_us()
+    Heartbeat.objects.bulk_create(
+        [Heartbeat(kind=kind, ident=ident, at=at)],
+        update_conflicts=True,
+        unique_fields=["kind", "ident"],
+        update_fields=["at"],
+    )
+    Heartbeat.objects.filter(at__lt=at - int(settings.AGENTOPS_STALE * 10_000_000)).delete()
+
+
+def snapshot() -> dict[str, Any]:
+    """What /healthz answers: each part with `ok`, its age in seconds and, where it is not ok, what to do."""
+    parts: dict[str, dict[str, Any]] = {"web": {"ok": True, "age": 0.0}, "database": {"ok": True}}
+    try:
+        newest = dict(Heartbeat.objects.filter(kind__in=KINDS).values_list("kind").annotate(newest=Max("at")))
+    except DatabaseError as error:
+        log.error("healthz cannot read the database: %s", error)
+        advice = _("The database does not answer: look at its server and at DATABASE_URL; details are in the log.")
+        parts["database"] = {"ok": False, "what_to_do": advice}
+        newest = {}
+    for kind in KINDS:
+        parts[kind] = _part(kind, newest.get(kind))
+    return {"ok": all(part["ok"] for part in parts.values()), **parts}
+
+
+def _part(kind: str, at: int | None) -> dict[str, Any]:
+    age = None if at is None else round(max(0, now_us() - at) / 1_000_000, 1)
+    if age is not None and age <= settings.AGENTOPS_STALE:
+        return {"ok": True, "age": age}
+    advice = {
+        "worker": _("No worker is alive: start `celery -A agentops worker`, or `make up`. Runs wait until then."),
+        "sweeper": _("No sweeper is alive: start `manage.py sweep`, or `make up`. Due runs wait until then."),
+    }[kind]
+    return {"ok": False, "age": age, "what_to_do": advice}
+
+
+def forget_dead() -> None:
+    """Rows of this machine's ended processes: a start right after a kill must not take them for the living."""
+    here = f"{socket.gethostname()[:60]}:"
+    for row in Heartbeat.objects.filter(ident__startswith=here):
+        try:
+            os.kill(int(row.ident.rpartition(":")[2]), 0)
+        except (ProcessLookupError, ValueError):
+            row.delete()
+        except PermissionError:
+            continue  # somebody else's living process

@@ -1,0 +1,1 @@
+"""`manage.py up`: everything that one machine needs, started in order and kept running."""
