@@ -1,0 +1,1 @@
+"""A small order service: the world that the demo's tools act on. Own process, own database, knows nothing of AgentOps."""
