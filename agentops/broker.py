@@ -20,14 +20,14 @@ from kombu.utils.json import dumps, loads
 class Channel(filesystem.Channel):
     """A queue is a folder; a message appears in it complete, by rename."""
 
-    def _put(self, queue: str, payload: Any, **_: Any) -> None:
+    def _put(self, queue: str, message: Any, **_: Any) -> None:
         """Write beside, then rename: readers see all of it or nothing."""
         name = f"{time_ns():020d}_{uuid4().hex}.{queue}.msg"
         draft = Path(self.data_folder_out, f"{name}.draft")
-        draft.write_text(dumps(payload))
+        draft.write_text(dumps(message))
         draft.rename(draft.with_suffix(""))
 
-    def _get(self, queue: str) -> Any:
+    def _get(self, queue: str, timeout: float | None = None) -> Any:
         """The oldest message that no other consumer took first."""
         for name in sorted(os.listdir(self.data_folder_in)):
             if name.partition(".")[2] != f"{queue}.msg":

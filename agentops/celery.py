@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from typing import Any
 
 import django
 from celery import Celery
+from celery.exceptions import SecurityWarning
 from celery.signals import celeryd_init, setup_logging, worker_ready, worker_shutdown
 from kombu.transport import TRANSPORT_ALIASES
 
@@ -30,6 +32,7 @@ def keep_our_logging(**_: Any) -> None:
 @celeryd_init.connect
 def refuse_forgetful_database(**_: Any) -> None:
     """A worker may only start where "committed" means "survives a power cut" (invariant 2)."""
+    warnings.filterwarnings("ignore", category=SecurityWarning)  # about root and pickle; we accept JSON alone
     django.setup()
     from runs.checks import durability_fault
 

@@ -25,9 +25,9 @@ PATIENCE = (0.002, 0.005, 0.01, 0.02, 0.05)  # a full receiver (the kernel queue
 
 
 def runtime_folder(var: str | Path) -> Path:
-    """A short folder for the sockets of one data folder: a socket's path may have some 100 bytes, a data folder more."""
+    """A short folder for the sockets of one data folder: the path of a socket may have only some 100 bytes."""
     digest = hashlib.sha256(str(Path(var).resolve()).encode()).hexdigest()[:16]
-    folder = Path(f"/tmp/agentops-{os.geteuid()}-{digest}")  # noqa: S108  (owner and mode are checked below)
+    folder = Path(f"/tmp/agentops-{os.geteuid()}-{digest}")
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()

@@ -172,7 +172,9 @@ def origin() -> tuple[str, str, bool]:
 
 AGENTOPS_ORIGIN, HOST, HTTPS = origin()
 # On a loopback address both spellings of "this machine" are the same place to a person typing it.
-_aliases = [] if HTTPS else [f"http://{name}:{urlsplit(AGENTOPS_ORIGIN).port or 80}" for name in ("127.0.0.1", "localhost")]
+_aliases = (
+    [] if HTTPS else [f"http://{name}:{urlsplit(AGENTOPS_ORIGIN).port or 80}" for name in ("127.0.0.1", "localhost")]
+)
 AGENTOPS_ORIGINS = list(dict.fromkeys([AGENTOPS_ORIGIN, *_aliases]))
 ALLOWED_HOSTS = list(dict.fromkeys([HOST if ":" not in HOST else f"[{HOST}]", "127.0.0.1", "localhost", "[::1]"]))
 CSRF_TRUSTED_ORIGINS = [AGENTOPS_ORIGIN] if HTTPS else []
@@ -271,7 +273,7 @@ STATIC_URL = "/static/"
 STATIC_ROOT = VAR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"] if (BASE_DIR / "static").is_dir() else []
 WHITENOISE_ALLOW_ALL_ORIGINS = False
-# Collected (`make up` does it): hashed, compressed names that browsers keep for ever. Not collected: straight from source.
+# Collected (`make up` does it): hashed, compressed names that browsers keep for ever. Else: straight from source.
 _collected = (STATIC_ROOT / "staticfiles.json").exists()
 WHITENOISE_USE_FINDERS = not _collected
 STORAGES = {
@@ -284,12 +286,12 @@ STORAGES = {
 }
 
 # --- what the engine is told ------------------------------------------------------------------------------------------
-AGENTOPS_TOOLS = knob("AGENTOPS_TOOLS", (), packages, "a comma-separated list of Python packages")
+AGENTOPS_TOOLS: tuple[str, ...] = knob("AGENTOPS_TOOLS", (), packages, "a comma-separated list of Python packages")
 AGENTOPS_DEMO_PASSWORD = env.str("AGENTOPS_DEMO_PASSWORD", default="")
 AGENTOPS_LEASE = seconds("AGENTOPS_LEASE", 15)
 AGENTOPS_SWEEP = seconds("AGENTOPS_SWEEP", 1)
 AGENTOPS_WAKE_AGAIN = seconds("AGENTOPS_WAKE_AGAIN", 10)
-AGENTOPS_PROBES = knob(
+AGENTOPS_PROBES: tuple[float, ...] = knob(
     "AGENTOPS_PROBES", (0.0, 2.0, 10.0, 60.0), probe_delays, "one to four growing delays in seconds: 0,2,10,60"
 )
 AGENTOPS_WORKER_THREADS = between("AGENTOPS_WORKER_THREADS", 8, 1, 200)
@@ -311,7 +313,9 @@ def database() -> dict[str, Any]:
         # The value may hold a password: it is not repeated.
         raise ImproperlyConfigured(f"DATABASE_URL is wrong: it wants {wants}")
     options = config.pop("OPTIONS", {})
-    return config | ({"ATOMIC_REQUESTS": False} | (sqlite(config, options) if scheme == "sqlite" else postgres(options)))
+    return config | (
+        {"ATOMIC_REQUESTS": False} | (sqlite(config, options) if scheme == "sqlite" else postgres(options))
+    )
 
 
 def sqlite(config: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
@@ -351,7 +355,9 @@ CHANNEL_LAYERS: dict[str, Any] = {
     else {"BACKEND": "agentops.layers.LocalSocketLayer", "CONFIG": {"var": str(VAR)}}
 }
 
-CELERY_BROKER_URL = url("CELERY_BROKER_URL", "filesystem://localhost", ("filesystem", "redis", "rediss", "amqp", "amqps"))
+CELERY_BROKER_URL = url(
+    "CELERY_BROKER_URL", "filesystem://localhost", ("filesystem", "redis", "rediss", "amqp", "amqps")
+)
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {"visibility_timeout": 3600}  # longer than the longest advance
 if CELERY_BROKER_URL.startswith("filesystem"):
     CELERY_BROKER_TRANSPORT_OPTIONS = {
@@ -388,6 +394,7 @@ LOGGING = {
         # Django's own handlers would mail or print a second time.
         "django": {"handlers": [], "propagate": True},
         "django.server": {"handlers": [], "propagate": True},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},  # scanners: answered with 400, not worth a traceback
         "kombu": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},  # one line per hint would drown what matters
         "celery.app.trace": {"level": "WARNING"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Tags, register
@@ -34,7 +35,7 @@ def _one(statement: str) -> Any:
 
 
 @register(Tags.database)
-def durable_database(databases: list[str] | None = None, **_: Any) -> list[CheckMessage]:
+def durable_database(*, databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
     """The same as a system check: `migrate` and `check --database default` run it."""
     fault = durability_fault() if databases else None
     return [Error(fault, id="runs.E001")] if fault else []

@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
@@ -36,7 +37,7 @@ class Heart(threading.Thread):
     def __init__(self, kind: str) -> None:
         super().__init__(name=f"heart-{kind}", daemon=True)
         self.kind = kind
-        self.process = f"{socket.gethostname()[:60]}:{os.getpid()}"
+        self.process = _process(os.getpid())
         self.stopped = threading.Event()
 
     def run(self) -> None:
@@ -121,13 +122,10 @@ def _part(kind: str, at: int | None) -> dict[str, Any]:
     return {"ok": False, "age": age, "what_to_do": advice}
 
 
-def forget_dead() -> None:
-    """Rows of this machine's ended processes: a start right after a kill must not take them for the living."""
-    here = f"{socket.gethostname()[:60]}:"
-    for row in Heartbeat.objects.filter(ident__startswith=here):
-        try:
-            os.kill(int(row.ident.rpartition(":")[2]), 0)
-        except (ProcessLookupError, ValueError):
-            row.delete()
-        except PermissionError:
-            continue  # somebody else's living process
+def forget(pids: Iterable[int]) -> None:
+    """Drop the rows of this machine's killed processes: a start right after must not take them for the living."""
+    Heartbeat.objects.filter(ident__in=[_process(pid) for pid in pids]).delete()
+
+
+def _process(pid: int) -> str:
+    return f"{socket.gethostname()[:60]}:{pid}"

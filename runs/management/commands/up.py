@@ -5,22 +5,24 @@ from __future__ import annotations
 import http.client
 import json
 import sys
+import time
 from typing import Any
 
 from django.conf import settings
 from django.core.management import BaseCommand, call_command
 
-from runs.health import forget_dead
 from runs.management.up import children, preflight
 from runs.management.up.static import collect
 from runs.management.up.supervisor import Supervisor
+
+STARTED = time.time()  # an older announcement is of a service that has ended
 
 
 class Command(BaseCommand):
     """Check, migrate, seed, then supervise web, worker, sweeper and the tools' services until Ctrl-C."""
 
     help = __doc__
-    requires_system_checks: list[str] = []  # noqa: RUF012  (preflight asks the same, one line each)
+    requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Refuse with one line, or run until asked to stop."""
@@ -38,12 +40,11 @@ class Command(BaseCommand):
         except preflight.Refusal as refusal:
             sys.exit(f"agentops: {refusal}")
         with lock:
-            forget_dead()
             call_command("seed")
             self.show_people()
-            code = Supervisor(
-                children.commands(), settings.BASE_DIR, var / "processes.json", not_alive
-            ).run(f"AgentOps is ready at {settings.AGENTOPS_ORIGIN}")
+            code = Supervisor(children.commands(), settings.BASE_DIR, var / "processes.json", not_alive).run(
+                f"AgentOps is ready at {settings.AGENTOPS_ORIGIN}"
+            )
         sys.exit(code)
 
     def show_people(self) -> None:
@@ -59,7 +60,7 @@ class Command(BaseCommand):
 
 def not_alive() -> str | None:
     """What is missing before the installation may be called ready; None when nothing is."""
-    silent = [path.stem for path in children.announcements() if not path.exists()]
+    silent = [path.stem for path in children.announcements() if not path.exists() or path.stat().st_mtime < STARTED]
     if silent:
         return f"{silent[0]} has not announced itself"
     asked = http.client.HTTPConnection(children.host(), settings.PORT, timeout=2)

@@ -31,7 +31,8 @@ def commands() -> dict[str, list[str]]:
 
 def tool_services() -> list[str]:
     """Tool packages that bring a service of their own (a runnable `<package>.service`)."""
-    return [name for name in settings.AGENTOPS_TOOLS if _runnable(f"{name}.service")]
+    tools: tuple[str, ...] = settings.AGENTOPS_TOOLS
+    return [name for name in tools if _runnable(f"{name}.service")]
 
 
 def _runnable(module: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import socket
@@ -23,6 +24,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from agentops.layers import runtime_folder
 from runs.checks import durability_fault
+from runs.health import forget
 
 
 class Refusal(Exception):
@@ -32,7 +34,7 @@ class Refusal(Exception):
 def lock_data_folder(var: Path) -> IO[str]:
     """Hold the folder until this process ends; a killed process holds nothing, so no stale lock can be left."""
     try:
-        file = open(os.open(var / "up.lock", os.O_RDWR | os.O_CREAT, 0o600), "r+")
+        file = os.fdopen(os.open(var / "up.lock", os.O_RDWR | os.O_CREAT, 0o600), "r+")
     except OSError as error:
         raise Refusal(f"no permission to write in the data folder {var} ({error.strerror}); see AGENTOPS_VAR") from None
     try:
@@ -108,7 +110,9 @@ def database_answers() -> None:
         try:
             psycopg.connect(**connection.get_connection_params()).close()
         except (psycopg.Error, ImproperlyConfigured) as error:
-            raise Refusal(f"DATABASE_URL: PostgreSQL refuses the connection ({_first_line(error)}): {_hint(error)}") from None
+            raise Refusal(
+                f"DATABASE_URL: PostgreSQL refuses the connection ({_first_line(error)}): {_hint(error)}"
+            ) from None
     try:
         connection.ensure_connection()
         fault = durability_fault()
@@ -136,7 +140,9 @@ def migrate() -> None:
     try:
         loader = MigrationLoader(connection)
         known = loader.migrated_apps
-        ahead = sorted(key for key in loader.applied_migrations if key[0] in known and key not in loader.disk_migrations)
+        ahead = sorted(
+            key for key in loader.applied_migrations if key[0] in known and key not in loader.disk_migrations
+        )
         if ahead:
             names = ", ".join(".".join(key) for key in ahead[:3])
             raise Refusal(
@@ -158,12 +164,14 @@ def migrate() -> None:
 
 def clear_leftovers(var: Path) -> None:
     """What a killed installation left behind. We hold the lock, so none of it is in use; hints are found again."""
-    leftovers: list[Path] = [*var.glob("*-service.json"), var / "processes.json"]
     try:
-        leftovers += runtime_folder(var).glob("*.sock")
+        sockets = list(runtime_folder(var).glob("*.sock"))
     except ImproperlyConfigured as error:
         raise Refusal(str(error)) from None
-    for path in leftovers:
+    table = var / "processes.json"
+    with suppress(FileNotFoundError, ValueError):
+        forget(json.loads(table.read_text()).values())
+    for path in (table, *sockets):
         path.unlink(missing_ok=True)
     if settings.CELERY_BROKER_URL.startswith("filesystem"):
         for folder in (var / "broker").iterdir():

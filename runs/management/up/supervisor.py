@@ -45,7 +45,9 @@ class Child:
 class Supervisor:
     """`run()` returns when everything has ended."""
 
-    def __init__(self, commands: dict[str, list[str]], cwd: Path, table: Path, health: Callable[[], str | None]) -> None:
+    def __init__(
+        self, commands: dict[str, list[str]], cwd: Path, table: Path, health: Callable[[], str | None]
+    ) -> None:
         self.children = [Child(name, command) for name, command in commands.items()]
         self.width = max(len(child.name) for child in self.children)
         self.cwd, self.table, self.health = cwd, table, health

@@ -1,0 +1,49 @@
+# The commands of AgentOps. `make` alone lists them.
+SHELL := /bin/sh
+PY := .venv/bin/python
+ARGS ?=
+# The demo is on by default here, and only here: settings offer no tools by themselves.
+AGENTOPS_TOOLS ?= demo
+CHROMIUM ?= $(shell command -v chromium 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up test check e2e bench lock need-python need-chromium
+
+help: ## Show this list
+	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+need-python:
+	@command -v python3 >/dev/null 2>&1 || { echo "agentops: python3 is missing: apt-get install python3 python3-venv" >&2; exit 1; }
+	@command -v git >/dev/null 2>&1 || { echo "agentops: git is missing: apt-get install git" >&2; exit 1; }
+
+setup: need-python ## Install what running needs into .venv (nothing else is touched)
+	@python3 scripts/install.py requirements.lock
+
+up: setup ## Start everything on this machine; knobs: PORT, AGENTOPS_VAR, AGENTOPS_ORIGIN, AGENTOPS_DEMO_PASSWORD
+	@AGENTOPS_TOOLS=$(AGENTOPS_TOOLS) exec $(PY) manage.py up
+
+test: need-python ## Run the tests (no browser); ARGS="-k word" for some of them
+	@python3 scripts/install.py requirements-dev.lock
+	@$(PY) -m pytest tests --ignore=tests/e2e $(ARGS)
+
+check: need-python ## Run every check that is not a test: style, types, imports, sizes, templates, migrations
+	@python3 scripts/install.py requirements-dev.lock
+	@$(PY) -m checks $(ARGS)
+
+need-chromium:
+	@test -n "$(CHROMIUM)" || { echo "agentops: chromium is missing: apt-get install chromium, or name one in CHROMIUM" >&2; exit 1; }
+
+e2e: need-python need-chromium ## Run the browser tests with the system's Chromium
+	@python3 scripts/install.py requirements-e2e.lock
+	@CHROMIUM=$(CHROMIUM) $(PY) -m pytest tests/e2e --output=artifacts/e2e --screenshot=only-on-failure $(ARGS)
+
+bench: need-python ## Run the benchmarks; ARGS=name for one of them
+	@python3 scripts/install.py requirements-dev.lock
+	@$(PY) -m bench $(ARGS)
+
+lock: need-python ## Resolve requirements*.in again into hashed lock files (a developer's command)
+	@python3 scripts/install.py requirements-dev.lock
+	@for name in requirements requirements-dev requirements-e2e; do \
+	  .venv/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --only-binary :all: \
+	    --generate-hashes --no-emit-index-url --no-header $(ARGS) $$name.in -o $$name.lock || exit 1; \
+	done
