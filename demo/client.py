@@ -43,7 +43,9 @@ class Reply:
         return str(error.get("code", "")) if isinstance(error, dict) else ""
 
 
-def call(ctx: Context, method: str, path: str, *, customer: str = "", key: str = "", body: dict[str, str] | None = None) -> Reply:
+def call(
+    ctx: Context, method: str, path: str, *, customer: str = "", key: str = "", body: dict[str, str] | None = None
+) -> Reply:
     """Send one request within the call's deadline. Raises `NotSent` or `Lost`."""
     url = _address() + path
     headers = {"Accept": "application/json", "Content-Type": "application/json"}

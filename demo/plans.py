@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from html import unescape
+from itertools import pairwise
 from typing import Any
 
 Block = dict[str, Any]
@@ -58,7 +59,13 @@ class Seen:
     @property
     def why(self) -> str:
         """The reason that a person, a rule or the service gave."""
-        return str(self.result.get("reason") or self.data.get("message") or self.result.get("status") or self.outcome or "no reason given")
+        return str(
+            self.result.get("reason")
+            or self.data.get("message")
+            or self.result.get("status")
+            or self.outcome
+            or "no reason given"
+        )
 
 
 @dataclass(frozen=True)
@@ -163,7 +170,7 @@ def _opening(messages: list[Message]) -> Tale:
 
 def _turns(messages: list[Message]) -> Iterator[Turn]:
     """Each assistant message that was answered."""
-    for said, answered in zip(messages[1:], messages[2:], strict=False):
+    for said, answered in pairwise(messages[1:]):
         if said["role"] != "assistant" or answered["role"] != "user":
             continue
         results = {b["tool_use_id"]: b["content"] for b in answered["content"] if b["type"] == "tool_result"}

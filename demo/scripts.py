@@ -23,7 +23,9 @@ def stock_question(tale: Tale) -> Plan:
     lines = seen.data.get("stock", [])
     places = ", ".join(f"{line['quantity']} in {line['warehouse']}" for line in lines)
     total = sum(line["quantity"] for line in lines)
-    answer = f"{seen.data.get('name', sku)} ({sku}): {total} in stock: {places}." if lines else f"{sku} is out of stock."
+    answer = (
+        f"{seen.data.get('name', sku)} ({sku}): {total} in stock: {places}." if lines else f"{sku} is out of stock."
+    )
     yield from finish(tale, answer, seen.evidence, _only("lookup_stock"))
 
 
@@ -53,7 +55,8 @@ def refund(tale: Tale) -> Plan:
     """Read the order, ask for the refund, say what was really paid. Never asks again once money has moved."""
     if tale.done_before("refund_order") and not tale.last_ok("refund_order"):
         order = yield from _order(tale)
-        text = f"The refund was made earlier in this run; {order.data.get('refunded', '?')} EUR of the order are paid back."
+        back = order.data.get("refunded", "?")
+        text = f"The refund was made earlier in this run; {back} EUR of the order are paid back."
         yield from finish(tale, text, order.evidence if order.ok else [], _only("get_order"))
         return
     paid = tale.last_ok("refund_order")
@@ -75,7 +78,9 @@ def refund(tale: Tale) -> Plan:
 def messenger(tale: Tale) -> Plan:
     """Send the text, once."""
     order_id, text = tale.inputs.get("order_id", ""), tale.inputs.get("text", "")
-    sent = tale.last_ok("send_message") or (yield from _once("I send the message.", "send_message", order_id=order_id, text=text))
+    sent = tale.last_ok("send_message") or (
+        yield from _once("I send the message.", "send_message", order_id=order_id, text=text)
+    )
     if not sent.ok:
         yield from give_up(f"The message is not known to be sent ({sent.outcome}): {sent.why}.")
         return

@@ -44,7 +44,9 @@ def open_investigation(ctx: Context, *, order_id: OrderId, reason: Reason) -> Ou
     return _effect(ctx, "investigation", "/investigations", {"order_id": order_id, "reason": reason}, key=ctx.key)
 
 
-def refund_order(ctx: Context, *, order_id: OrderId, amount: Amount, currency: Literal["EUR"], reason: Reason) -> Outcome:
+def refund_order(
+    ctx: Context, *, order_id: OrderId, amount: Amount, currency: Literal["EUR"], reason: Reason
+) -> Outcome:
     """Pay back a part of an order's total to the customer. At most what can still be refunded; cannot be taken back."""
     body = {"order_id": order_id, "amount": amount, "currency": currency, "reason": reason}
     return _effect(ctx, "refund", "/refunds", body, key=ctx.key, also_changed=(f"order:{order_id}",))

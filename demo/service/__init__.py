@@ -1,1 +1,1 @@
-"""A small order service: the world that the demo's tools act on. Own process, own database, knows nothing of AgentOps."""
+"""A small order service, the world of the demo's tools: own process, own database, knows nothing of AgentOps."""

@@ -43,7 +43,10 @@ LONGEST = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """One rule. Empty `method`, `path` (prefix) and `contains` (in path or body) match all; `times` None: until cleared."""
+    """One rule.
+
+    Empty `method`, `path` (a prefix) and `contains` (in path or body) match all; `times` None: until cleared.
+    """
 
     id: str = ""
     kind: Kind

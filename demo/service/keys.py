@@ -32,7 +32,10 @@ class Keys:
             if known := self._known(db, name, request.digest()):
                 return known
             check(db)
-            db.execute("INSERT INTO keys (customer, key, digest, at) VALUES (?, ?, ?, ?)", (*name, request.digest(), time.time()))
+            db.execute(
+                "INSERT INTO keys (customer, key, digest, at) VALUES (?, ?, ?, ?)",
+                (*name, request.digest(), time.time()),
+            )
         try:
             pause()
             with self._store.transaction() as db:
@@ -69,4 +72,6 @@ def _key(request: Request) -> str:
 
 
 def _keep(db: sqlite3.Connection, name: tuple[str, str], answer: Answer) -> None:
-    db.execute("UPDATE keys SET status = ?, body = ? WHERE customer = ? AND key = ?", (answer.status, answer.body, *name))
+    db.execute(
+        "UPDATE keys SET status = ?, body = ? WHERE customer = ? AND key = ?", (answer.status, answer.body, *name)
+    )

@@ -23,8 +23,14 @@ input, select, button { font: inherit; padding: .35rem .6rem; min-height: 2.75re
 # What a story needs in one click: (label, fields).
 READY = (
     ("Lose the reply of the next refund", {"kind": "reply_lost", "method": "POST", "path": "/refunds", "times": "1"}),
-    ("Turn the next refund away as one too many", {"kind": "throttle", "method": "POST", "path": "/refunds", "times": "1"}),
-    ("Let the next refund happen 10 seconds late", {"kind": "late", "method": "POST", "path": "/refunds", "times": "1", "seconds": "10"}),
+    (
+        "Turn the next refund away as one too many",
+        {"kind": "throttle", "method": "POST", "path": "/refunds", "times": "1"},
+    ),
+    (
+        "Let the next refund happen 10 seconds late",
+        {"kind": "late", "method": "POST", "path": "/refunds", "times": "1", "seconds": "10"},
+    ),
     ("Lose the reply of the next message", {"kind": "reply_lost", "method": "POST", "path": "/messages", "times": "1"}),
 )
 
@@ -92,7 +98,8 @@ def _table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 def _page(title: str, body: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title} - order service</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="/style.css"></head>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="stylesheet" href="/style.css"></head>'
         '<body><nav><a href="/ledger">Effect ledger</a><a href="/admin/faults">Faults</a></nav>'
         f"<main><h1>{title}</h1>{body}</main></body></html>"
     )

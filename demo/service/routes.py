@@ -54,7 +54,11 @@ def get_order(site: Site, request: Request, name: str, pause: Pause) -> Answer:
     if row is None:
         raise not_found()
     ships = [r["id"] for r in site.store.rows("SELECT id FROM shipments WHERE order_id = ? ORDER BY id", name)]
-    sums = {"total": money(row["total"]), "refunded": money(row["refunded"]), "refundable": money(row["total"] - row["refunded"])}
+    sums = {
+        "total": money(row["total"]),
+        "refunded": money(row["refunded"]),
+        "refundable": money(row["total"] - row["refunded"]),
+    }
     return reply(row | sums | {"items": json.loads(row["items"]), "currency": "EUR", "shipments": ships})
 
 

@@ -9,7 +9,14 @@ CUSTOMERS = (("C-7", "Ada Lindqvist", "ada@example.com"), ("C-8", "Bruno Okafor"
 
 # id, customer, status, placed, version, items (sku, name, quantity, cents each)
 ORDERS = (
-    ("O-1042", "C-7", "delivered", "2025-03-02", 3, (("LAMP-01", "Desk lamp", 2, 4950), ("CHAIR-02", "Office chair", 1, 15000))),
+    (
+        "O-1042",
+        "C-7",
+        "delivered",
+        "2025-03-02",
+        3,
+        (("LAMP-01", "Desk lamp", 2, 4950), ("CHAIR-02", "Office chair", 1, 15000)),
+    ),
     ("O-1043", "C-7", "shipped", "2025-03-04", 2, (("RADIO-04", "Kitchen radio", 1, 12990),)),
     ("O-1044", "C-7", "delivered", "2025-03-05", 2, (("CABLE-05", "Power cable", 2, 995),)),
     ("O-1045", "C-7", "shipped", "2025-03-06", 1, (("DESK-03", "Standing desk", 1, 64000),)),
@@ -17,7 +24,9 @@ ORDERS = (
     ("O-2001", "C-8", "delivered", "2025-03-03", 2, (("CHAIR-07", "Folding chair", 2, 4450),)),
 )
 # Trials with many runs at once need orders that do not share a refundable total.
-BULK = tuple((f"O-{n}", "C-7", "delivered", "2025-02-01", 1, (("LAMP-08", "Floor lamp", 1, 10000),)) for n in range(5001, 5201))
+BULK = tuple(
+    (f"O-{n}", "C-7", "delivered", "2025-02-01", 1, (("LAMP-08", "Floor lamp", 1, 10000),)) for n in range(5001, 5201)
+)
 
 # id, order, status, carrier, note, version
 SHIPMENTS = (
@@ -28,7 +37,12 @@ SHIPMENTS = (
     ("L-92", "O-2001", "delivered", "Northbound Parcel", "Handed over at the door", 2),
 )
 
-PRODUCTS = (("LAMP-01", "Desk lamp"), ("CHAIR-02", "Office chair"), ("DESK-03", "Standing desk"), ("RADIO-04", "Kitchen radio"))
+PRODUCTS = (
+    ("LAMP-01", "Desk lamp"),
+    ("CHAIR-02", "Office chair"),
+    ("DESK-03", "Standing desk"),
+    ("RADIO-04", "Kitchen radio"),
+)
 # CHAIR-02 is a known product that lies in no warehouse: an empty answer, not a missing product.
 STOCK = (("LAMP-01", "Hamburg", 7), ("LAMP-01", "Leipzig", 5), ("DESK-03", "Hamburg", 2), ("RADIO-04", "Leipzig", 31))
 

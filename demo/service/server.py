@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from demo.service.faults import Fault, Kind
@@ -34,6 +35,13 @@ class Server(ThreadingHTTPServer):
         self.site = site
         super().__init__(("127.0.0.1", port), Handler)
 
+    def shutdown_request(self, request: Any) -> None:
+        """Close; a polite end first, unless the connection is to be reset."""
+        if request.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, len(RESET)) == RESET:
+            self.close_request(request)
+        else:
+            super().shutdown_request(request)
+
 
 class Handler(BaseHTTPRequestHandler):
     """One connection."""
@@ -52,8 +60,9 @@ class Handler(BaseHTTPRequestHandler):
             fault = None if request.path.startswith(OWN_PAGES) else self.server.site.faults.take(request)
         except Problem as problem:
             self.close_connection = True
-            return self._write(problem.answer())
-        self._respond(request, fault)
+            self._write(problem.answer())
+        else:
+            self._respond(request, fault)
 
     do_GET = do_POST = do_PUT = do_DELETE = serve
 
@@ -87,20 +96,23 @@ class Handler(BaseHTTPRequestHandler):
             raise Problem(403, "wrong_origin", "this service takes no requests from other sites")
 
     def _respond(self, request: Request, fault: Fault | None) -> None:
-        site, kind = self.server.site, fault and fault.kind
+        site = self.server.site
         if fault is None:
-            return self._write(site.handle(request))
-        if kind is Kind.CUT:
-            return self._hang_up(reset=True)
-        if kind is Kind.LATE:
-            threading.Thread(target=_later, args=(fault.seconds, site, request), daemon=True).start()
-            return self._hang_up()
-        if kind is Kind.THROTTLE:
-            answer = Problem(429, "too_many_requests", "try again later").answer()
-            return self._write(replace(answer, headers=(("Retry-After", str(fault.retry_after)),)))
-        if kind is Kind.ERROR:
-            return self._write(Problem(500, "internal", "something broke").answer())
-        self._after(site.handle(request, _pause(fault)), fault)
+            self._write(site.handle(request))
+            return
+        match fault.kind:
+            case Kind.CUT:
+                self._hang_up(reset=True)
+            case Kind.LATE:
+                threading.Thread(target=_later, args=(fault.seconds, site, request), daemon=True).start()
+                self._hang_up()
+            case Kind.THROTTLE:
+                answer = Problem(429, "too_many_requests", "try again later").answer()
+                self._write(replace(answer, headers=(("Retry-After", str(fault.retry_after)),)))
+            case Kind.ERROR:
+                self._write(Problem(500, "internal", "something broke").answer())
+            case _:
+                self._after(site.handle(request, _pause(fault)), fault)
 
     def _after(self, answer: Answer, fault: Fault) -> None:
         match fault.kind:
@@ -121,7 +133,11 @@ class Handler(BaseHTTPRequestHandler):
         try:
             self.send_response(answer.status)
             fixed = (("Content-Type", answer.type), ("Content-Length", str(len(answer.body))))
-            safe = (("Content-Security-Policy", POLICY), ("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
+            safe = (
+                ("Content-Security-Policy", POLICY),
+                ("X-Content-Type-Options", "nosniff"),
+                ("Cache-Control", "no-store"),
+            )
             for name, value in fixed + safe + answer.headers:
                 self.send_header(name, value)
             if self.close_connection:

@@ -34,7 +34,18 @@ CREATE TABLE keys (customer TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NU
 CREATE TABLE ledger (n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
     object TEXT NOT NULL, order_id TEXT NOT NULL, body_digest TEXT NOT NULL, request TEXT NOT NULL);
 """
-TABLES = ("ledger", "keys", "messages", "refunds", "investigations", "stock", "products", "shipments", "orders", "customers")
+TABLES = (
+    "ledger",
+    "keys",
+    "messages",
+    "refunds",
+    "investigations",
+    "stock",
+    "products",
+    "shipments",
+    "orders",
+    "customers",
+)
 
 
 class Store:

@@ -1,0 +1,34 @@
+"""One agent per script of this package, with the dict form of `demo.agents`."""
+
+from typing import Any
+
+from demo.agents import CUSTOMER, ORDER, REFUND_PAID
+from tests.demo_pack.scripts import SCRIPTS
+
+ORDER_READ = {"id": "order_read", "tool": "get_order", "field": "order_id", "equals_input": "order_id"}
+CHECKS: dict[str, list[dict[str, str]]] = {
+    "three-calls": [{"id": "order_read", "tool": "get_order"}],
+    "edit-watch": [REFUND_PAID],
+    "text-end": [ORDER_READ],
+    "repeater": [ORDER_READ],
+}
+
+
+def _agent(slug: str) -> dict[str, Any]:
+    return {
+        "slug": slug,
+        "name": slug.replace("-", " ").replace("_", " ").capitalize(),
+        "description": f"For story tests: plays the script {slug}.",
+        "instructions": "Play the script.",
+        "model": f"scripted:{slug}",
+        "tools": ["get_order", "get_shipment", "refund_order"],
+        "inputs": [ORDER],
+        "facts": CUSTOMER,
+        "example_goal": "Show what the host does with this model.",
+        "limits": {},
+        "acceptance": CHECKS.get(slug, []),
+        "autonomy": "supervised",
+    }
+
+
+AGENTS: tuple[dict[str, Any], ...] = tuple(_agent(slug) for slug in SCRIPTS)
