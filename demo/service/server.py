@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -34,6 +35,11 @@ class Server(ThreadingHTTPServer):
     def __init__(self, port: int, site: Site) -> None:
         self.site = site
         super().__init__(("127.0.0.1", port), Handler)
+
+    def server_bind(self) -> None:
+        """Bind without asking the name service for our name, which can take seconds."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
 
     def shutdown_request(self, request: Any) -> None:
         """Close; a polite end first, unless the connection is to be reset."""

@@ -213,7 +213,9 @@ def test_the_stubborn_ones_are_stubborn():
     assert names(play(PACK["repeater"], READING)) == ["get_order"] * 12
     assert play(PACK["text-end"], {}, told=["Missing"] * 5) == []
     assert names(play(PACK["quitter"], {})) == ["give_up"]
-    assert (
-        names(play(PACK["asker"], READING | {"ask_user": [{"outcome": "ok", "data": {"colour": "white"}}]}))[-1]
-        == "finish"
-    )
+
+
+@pytest.mark.parametrize("shape", [{"data": {"colour": "white"}}, {"answer": {"colour": "white"}}, {"answer": "white"}])
+def test_the_asker_quotes_what_a_person_said(shape):
+    calls = play(PACK["asker"], READING | {"ask_user": [{"outcome": "ok"} | shape]})
+    assert names(calls) == ["ask_user", "get_order", "finish"] and "white" in calls[-1][1]["answer"]

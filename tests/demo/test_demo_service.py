@@ -1,5 +1,6 @@
 """The order service as a remote: keys, faults, restarts, ledger, pages."""
 
+import json
 import signal
 import sqlite3
 import subprocess
@@ -127,7 +128,13 @@ def test_sigterm_ends_it_at_once_even_with_a_request_hanging(own):
         assert time.monotonic() - began < 2
 
 
-def test_a_taken_port_is_left_to_its_owner_and_a_folder_to_one_process(own, tmp_path):
+def test_a_port_that_another_took_meanwhile_is_left_to_it(service, own, tmp_path):
+    (tmp_path / "demo-service.json").write_text(json.dumps({"url": service.url, "pid": 1}))
+    other = own()
+    assert (other.url != service.url, other.http("GET", "/healthz").status_code) == (True, 200)
+
+
+def test_a_folder_belongs_to_one_process(own, tmp_path):
     service = own()
     command = [sys.executable, "-m", "demo.service", "--data", str(tmp_path)]
     second = subprocess.run(command, capture_output=True, text=True, timeout=10)
