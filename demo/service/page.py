@@ -14,10 +14,12 @@ nav a { margin-right: 1rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8886; vertical-align: top; }
-td { overflow-wrap: anywhere; }
-form.row { display: flex; flex-wrap: wrap; gap: 1rem; align-items: end; }
-label { display: grid; }
+.ready { display: flex; flex-wrap: wrap; gap: .75rem; }
+form.row { display: flex; flex-wrap: wrap; gap: 1rem; align-items: end; margin: .75rem 0; }
+.ready form.row { margin: 0; }
+label { display: grid; grid-template-columns: minmax(0, 1fr); max-width: 100%; }
 input, select, button { font: inherit; padding: .35rem .6rem; min-height: 2.75rem; }
+input, select { box-sizing: border-box; max-width: 100%; }
 """
 
 # What a story needs in one click: (label, fields).
@@ -41,7 +43,7 @@ def ledger(rows: list[dict[str, Any]], by_key: Mapping[str, int]) -> str:
     effects = [(r["n"], _when(r["at"]), r["kind"], r["object"], r["order_id"], r["key"], r["request"]) for r in rows]
     return _page(
         "Effect ledger",
-        f"<p>{len(rows)} effects really happened. A key that stands here twice would be a doubled effect.</p>"
+        f"<p>Effects that really happened: {len(rows)}. A key that stands here twice would be a doubled effect.</p>"
         f"<h2>Per key</h2>{_table(('key', 'effects'), counts)}"
         f"<h2>All effects</h2>{_table(('n', 'time (UTC)', 'kind', 'object', 'order', 'key', 'request'), effects)}",
     )
@@ -64,7 +66,8 @@ def faults(armed: list[dict[str, Any]]) -> str:
     )
     return _page(
         "Faults",
-        f"<h2>In one click</h2><div>{ready}</div><h2>Any fault</h2>{_form(fields)}"
+        f'<h2>In one click</h2><div class="ready">{ready}</div>'
+        f"<h2>Any fault</h2>{_form(fields)}"
         f"<h2>Armed now</h2>{_table(columns, rows)}{_form(_hidden({'do': 'clear'}) + '<button>Clear all</button>')}"
         f"<h2>Start over</h2><p>Forgets every effect, key and fault.</p>"
         f"{_form(_hidden({'do': 'start_over'}) + '<button>Start over</button>')}",

@@ -91,6 +91,11 @@ def test_another_customers_order_looks_exactly_like_an_absent_one(service, use):
     assert use("get_order", order_id="O-2001", facts={"customer": "C-8"}).kind is Kind.OK
 
 
+def test_another_customers_shipment_looks_exactly_like_an_absent_one(service, use):
+    assert use("get_shipment", shipment_id="L-92") == use("get_shipment", shipment_id="L-9999")
+    assert use("get_shipment", shipment_id="L-92", facts={"customer": "C-8"}).kind is Kind.OK
+
+
 def test_another_customers_order_cannot_be_refunded_or_written_about(service, use):
     assert use("refund_order", order_id="O-2001").status == "not_found"
     assert use("send_message", order_id="O-2001", text="Hi").status == "not_found"
