@@ -13,5 +13,4 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect the checks, and the Celery app, so that tasks published from any process use our broker."""
-        import agentops.celery
         import runs.checks  # noqa: F401

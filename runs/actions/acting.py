@@ -1,0 +1,69 @@
+"""How a person acts on a run: right, row lock, integrity, draft, append. Everything in `actions` goes through here."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from runs import rights
+from runs.journal.append import Draft, Picture, append
+from runs.journal.integrity import Tampered, check_head, stop_run
+from runs.journal.lease import now
+from runs.models import Run
+
+
+class Refused(Exception):
+    """An act that is not done. `status` is the HTTP status that fits; the message says what to do."""
+
+    status = 409
+
+    def __init__(self, message: str, status: int = 409) -> None:
+        """409 conflict, 410 expired, 412 changed, 403 no right, 404 absent, 422 invalid."""
+        super().__init__(message)
+        self.status = status
+
+
+def need(person: User, act: str) -> None:
+    """Raise `Refused` unless the person may do `act`: 404 for a person who may not even see, else 403."""
+    if not rights.may(person, "see"):
+        raise Refused("There is nothing here.", 404)
+    if not rights.may(person, act):
+        raise Refused(f"This needs the group {' or '.join(sorted(rights.ACTS[act]))}; an admin can add you.", 403)
+
+
+@contextmanager
+def acting(run_id: int, person: User, act: str, *, on_tampered: bool = False) -> Iterator[Draft]:
+    """Lock the run, check it, and append what the block drafts, in one transaction.
+
+    The row lock makes the picture current, so a person's append is never stale. A run whose stored bytes fail their
+    check takes no act but those with `on_tampered`; the failure is recorded.
+    """
+    need(person, act)
+    try:
+        with transaction.atomic():
+            run = Run.objects.select_for_update().filter(pk=run_id).first()
+            if run is None:
+                raise Refused("There is nothing here.", 404)
+            if not on_tampered:
+                check_head(run)
+            draft = Draft(Picture.of(run), now())
+            yield draft
+            if draft.entries:
+                append(draft)
+    except Tampered as error:
+        with transaction.atomic():
+            stop_run(Picture.of(Run.objects.select_for_update().get(pk=run_id)), "integrity", str(error))
+        raise Refused(f"Nothing was done: {error}. An admin must look at the run first.") from error
+
+
+def need_open(draft: Draft) -> None:
+    """Raise `Refused` if the run has ended."""
+    if draft.state.end:
+        raise Refused(f"The run has already ended: {draft.state.end}.")
+
+
+def need_intact(draft: Draft) -> None:
+    """Raise `Refused` while an integrity stop stands (invariant 17)."""
+    if draft.state.stop and draft.state.stop.reason == "integrity":
+        raise Refused("The stored data of this run does not match its record. An admin must look and sign off first.")

@@ -1,0 +1,164 @@
+"""Decide, edit, attest. The approval row answers first: who was first, whether it expired, which bytes it binds."""
+
+import json
+
+from django.contrib.auth.models import User
+
+from runs.actions.acting import Refused, acting, need, need_intact, need_open
+from runs.actions.runs import draft_cancel
+from runs.catalog import catalog
+from runs.engine import events as e
+from runs.engine import messages
+from runs.engine.canonical import digest
+from runs.engine.toolspec import InvalidArguments
+from runs.journal import gate
+from runs.journal.append import Draft
+from runs.models import Approval, Decision
+
+WORDS = {"approve": "approved", "reject": "rejected"}
+
+
+def decide(
+    approval_id: int, person: User, vote: str, action_digest: str, why: str = "", stop: bool = False
+) -> Approval:
+    """One person's vote on the bytes that they were shown; with `stop` a rejection cancels the run as well.
+
+    The same person deciding the same again is a no-op. Raises `Refused`: 409 naming the winner, 410 expired, 412 if
+    the digest is another one, 403 without the right.
+    """
+    if vote not in WORDS:
+        raise Refused("Vote approve or reject.", 422)
+    approval = _find(approval_id, person)
+    with acting(approval.run_id, person, "decide") as draft:
+        approval.refresh_from_db()
+        if not _check(draft, approval, person, vote, action_digest):
+            return approval
+        need_open(draft)
+        need_intact(draft)
+        fact = e.Decided(approval.n, approval.digest, vote, why.strip()[:4000])
+        draft.add(fact, call=approval.ordinal, actor="person", person=person.pk)
+        if stop and vote == "reject":
+            draft_cancel(draft, person, why)
+    approval.refresh_from_db()
+    return approval
+
+
+def edit(approval_id: int, person: User, action_digest: str, arguments: str, why: str = "") -> Approval:
+    """Change the arguments of a waiting call: a new revision, judged anew. `arguments` is JSON of the whole object.
+
+    An edit that still asks is approved by its editor, unless they are excluded: then it waits for somebody else.
+    Raises `Refused` as `decide`, and 422 with nothing written if the new arguments are invalid or denied.
+    """
+    approval = _find(approval_id, person)
+    with acting(approval.run_id, person, "decide") as draft:
+        approval.refresh_from_db()
+        if not _check(draft, approval, person, "edit", action_digest):
+            return approval
+        need_open(draft)
+        need_intact(draft)
+        call = draft.state.calls[approval.ordinal]
+        args = _checked(call.tool, arguments)
+        if digest(args) == call.args:
+            raise Refused("Nothing was changed. Approve it as it is, or edit a value.", 422)
+        gate.current_policy(fresh=True)
+        _draft_edit(draft, approval, person, args, why.strip()[:4000])
+    return Approval.objects.filter(run=approval.run_id, turn=approval.turn, ordinal=approval.ordinal).latest("n")
+
+
+def _draft_edit(draft: Draft, approval: Approval, person: User, args: str, why: str) -> None:
+    ordinal, call = approval.ordinal, draft.state.calls[approval.ordinal]
+    who = {"actor": "person", "person": person.pk}
+    draft.add(e.CallEdited(digest(args), call.args, why), call=ordinal, revision=call.revision + 1, payload=args, **who)
+    draft.add(e.ApprovalClosed(approval.n, "superseded", "edited"), call=ordinal)
+    verdict = gate.propose(draft, catalog().tools[call.tool].spec, ordinal, call.label, args, revision=call.revision + 1)
+    if verdict.verdict == "deny":
+        raise Refused(f"The policy denies the edited call: {verdict.why}. Nothing was changed.", 422)
+    asked = draft.state.calls[ordinal]
+    if verdict.verdict == "ask" and person.pk not in verdict.exclude:
+        draft.add(e.Decided(asked.approval, asked.action, "approve", why or "edited"), call=ordinal, **who)
+
+
+def attest(run_id: int, turn: int, ordinal: int, person: User, verdict: str, reference: str = "", why: str = "") -> None:
+    """A person says what became of an unknown effect: happened (with its reference), not_happened, or again.
+
+    "again" runs the gate now and starts the same revision under the same key. Raises `Refused`.
+    """
+    if verdict not in ("happened", "not_happened", "again"):
+        raise Refused("Say happened, not_happened or again.", 422)
+    if not why.strip():
+        raise Refused("Say how you know: it goes into the record.", 422)
+    with acting(run_id, person, "decide") as draft:
+        need_open(draft)
+        call = draft.state.calls.get(ordinal) if draft.state.turn == turn else None
+        if call is None or call.status != "unknown":
+            raise Refused("This call is not unknown any more: reload the page to see what was found.")
+        if call.probing:
+            raise Refused("The host is asking the remote just now: wait for its answer, then look again.")
+        if verdict == "again":
+            return _again(draft, ordinal, person, why)
+        done = verdict == "happened"
+        shown = messages.observation(
+            "ok" if done else "not_executed", "attested by a person", {"reference": reference, "note": why}, (), "", ""
+        )
+        keys = list(call.objects) if done else []
+        fact = e.CallSettled(
+            "done" if done else "not_executed", "human", outcome="ok" if done else "", status="attested by a person",
+            effect_ref=reference.strip()[:200], observation=digest(shown), changed=keys,
+            after_cancel=draft.state.cancel, why=why.strip()[:2000],
+        )  # fmt: skip
+        draft.add(fact, call=ordinal, actor="person", person=person.pk, payload=shown)
+    return None
+
+
+def _again(draft: Draft, ordinal: int, person: User, why: str) -> None:
+    if draft.state.cancel:
+        raise Refused("The run is being cancelled: nothing is sent again.")
+    gate.current_policy(fresh=True)
+    place = (draft.picture.run, draft.state.turn, ordinal)
+    if not gate.may_resend(draft, ordinal, gate.stored_arguments(*place)):
+        raise Refused("The policy, or the tool, has changed since: this call may not be sent again.")
+    fact = e.CallSettled("ready", "human", why=why.strip()[:2000])
+    draft.add(fact, call=ordinal, actor="person", person=person.pk)
+
+
+def _find(approval_id: int, person: User) -> Approval:
+    need(person, "decide")
+    approval = Approval.objects.filter(pk=approval_id).first()
+    if approval is None:
+        raise Refused("There is nothing here.", 404)
+    return approval
+
+
+def _check(draft: Draft, approval: Approval, person: User, vote: str, action_digest: str) -> bool:
+    """False if this is the person's own decision once more. The order of answers: closed, expired, changed, excluded."""
+    if approval.status != "pending":
+        votes = list(Decision.objects.filter(approval=approval).select_related("person"))
+        if any(d.person_id == person.pk and d.vote == vote and d.digest == action_digest for d in votes):
+            return False
+        raise _too_late(approval, votes)
+    if approval.expires_at is not None and approval.expires_at <= draft.now:
+        raise Refused("This approval has expired. Nothing ran; the agent is told.", 410)
+    if action_digest != approval.digest:
+        raise Refused("What you were shown has changed since: reload the page and look again.", 412)
+    if person.pk in approval.exclude:
+        raise Refused("You started this run, so another operator decides.", 403)
+    return True
+
+
+def _too_late(approval: Approval, votes: list[Decision]) -> Refused:
+    if approval.status == "expired":
+        return Refused("This approval has expired. Nothing ran; the agent is told.", 410)
+    if votes:
+        winner = votes[0]
+        return Refused(f"{winner.person.get_username()} has already {WORDS[winner.vote]} this. Your vote was not needed.")
+    return Refused(f"This approval is no longer open: {approval.status}. {approval.closed_why}".strip())
+
+
+def _checked(tool: str, arguments: str) -> str:
+    try:
+        json.loads(arguments)
+        return catalog().tools[tool].spec.check(arguments)
+    except json.JSONDecodeError as error:
+        raise Refused(f"The arguments are not JSON: {error.msg} at character {error.pos}.", 422) from error
+    except InvalidArguments as error:
+        raise Refused(f"{error}.", 422) from error

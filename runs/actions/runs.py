@@ -1,0 +1,178 @@
+"""Start and steer runs."""
+
+import json
+import uuid
+from dataclasses import asdict
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from runs.actions.acting import Refused, acting, need, need_intact, need_open
+from runs.engine import events as e
+from runs.engine.limits import BadLimits, Limits
+from runs.engine.state import RunState, dumps
+from runs.journal.append import Draft, Picture, append
+from runs.journal.gate import current_policy
+from runs.journal.lease import now
+from runs.models import AgentVersion, Run
+
+BUDGETS = ("turns", "calls", "time")
+
+
+def start_run(
+    *,
+    starter: User,
+    agent_version: AgentVersion,
+    goal: str,
+    inputs: dict[str, Any] | None = None,
+    facts: dict[str, Any] | None = None,
+    limits: dict[str, Any] | None = None,
+    unattended: bool = False,
+    request_key: str = "",
+) -> Run:
+    """Start a run; the same `request_key` again returns the run that it started.
+
+    `inputs` and `facts` are name -> value; the trust of an input is the agent version's, the source of a fact the
+    starter. Raises `Refused`.
+    """
+    need(starter, "start")
+    definition = agent_version.definition
+    opening = {
+        "goal": goal.strip(),
+        "inputs": _inputs(definition, inputs or {}),
+        "facts": {name: {"value": value, "source": "starter"} for name, value in (facts or {}).items()},
+    }
+    if not opening["goal"]:
+        raise Refused("Say what the run is to reach: the goal is empty.", 422)
+    try:
+        bounds = Limits.load({"probes": settings.AGENTOPS_PROBES, **definition.get("limits", {}), **(limits or {})})
+    except BadLimits as error:
+        raise Refused(f"{error}.", 422) from error
+    fact = e.RunStarted(
+        str(agent_version), opening["goal"], bounds.dump(), definition.get("acceptance", []), starter.pk, unattended,
+        current_policy(fresh=True).number,
+    )  # fmt: skip
+    try:
+        return _create(starter, agent_version, opening, fact, request_key)
+    except IntegrityError:
+        if request_key and (earlier := Run.objects.filter(request_key=request_key, starter=starter).first()):
+            return earlier
+        raise
+
+
+@transaction.atomic
+def _create(starter: User, version: AgentVersion, opening: dict[str, Any], fact: e.RunStarted, request_key: str) -> Run:
+    clock = now()
+    run = Run.objects.create(
+        uid=uuid.uuid4().hex, agent_version=version, starter=starter, goal=opening["goal"], inputs=opening["inputs"],
+        facts=opening["facts"], request_key=request_key or None, started_at=clock, state=dumps(RunState()), due_at=None,
+    )  # fmt: skip
+    draft = Draft(Picture.of(run), clock)
+    draft.add(fact, actor="person", person=starter.pk, payload=json.dumps(opening, sort_keys=True, ensure_ascii=False))
+    append(draft)
+    run.refresh_from_db()
+    return run
+
+
+def _inputs(definition: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    wanted = {field["name"]: field for field in definition.get("inputs", [])}
+    if unknown := sorted(given.keys() - wanted.keys()):
+        raise Refused(f"This agent has no input named {', '.join(unknown)}.", 422)
+    lacking = [f.get("label", name) for name, f in wanted.items() if f.get("required", True) and not given.get(name)]
+    if lacking:
+        raise Refused(f"Fill in: {', '.join(lacking)}.", 422)
+    trust = {name: "trusted" if field.get("trusted") else "untrusted" for name, field in wanted.items()}
+    return {name: {"value": value, "trust": trust[name]} for name, value in given.items()}
+
+
+def add_note(run_id: int, person: User, text: str) -> None:
+    """Leave a note: the model reads it with its next turn. Also after the end, for the record."""
+    if not text.strip():
+        raise Refused("The note is empty.", 422)
+    with acting(run_id, person, "note", on_tampered=True) as draft:
+        draft.add(e.NoteAdded(text.strip()[:4000]), actor="person", person=person.pk)
+
+
+def pause(run_id: int, person: User) -> None:
+    """Begin nothing new; what flies is still recorded."""
+    with acting(run_id, person, "steer") as draft:
+        need_open(draft)
+        if not draft.state.paused:
+            draft.add(e.PauseAsked(), actor="person", person=person.pk)
+
+
+def resume(run_id: int, person: User) -> None:
+    """Go on after a pause or a stop; the counter that caused the stop begins again."""
+    with acting(run_id, person, "steer") as draft:
+        need_open(draft)
+        need_intact(draft)
+        stop = draft.state.stop
+        if stop is None and not draft.state.paused:
+            raise Refused("The run is neither paused nor stopped.")
+        if stop and stop.reason in BUDGETS:
+            raise Refused(f"The limit of {stop.reason} is used up: extend it first.")
+        if stop and stop.reason == "unknown_effect":
+            raise Refused("An effect is unknown: attest what happened first; the run then goes on by itself.")
+        draft.add(e.Resumed(), actor="person", person=person.pk)
+
+
+def cancel(run_id: int, person: User, why: str = "") -> None:
+    """Ask the run to end. Cancelling is not undoing: what flies is awaited, what is unknown is put to a person."""
+    with acting(run_id, person, "steer", on_tampered=True) as draft:
+        need_open(draft)
+        draft_cancel(draft, person, why)
+
+
+def draft_cancel(draft: Draft, person: User, why: str) -> None:
+    """Withdraw what people were asked, and ask for the end."""
+    if draft.state.cancel:
+        return
+    for ordinal, call in draft.state.having("waiting", "ready").items():
+        if call.approval_status in ("pending", "approved"):
+            draft.add(e.ApprovalClosed(call.approval, "withdrawn", "the run was cancelled"), call=ordinal)
+    draft.add(e.CancelAsked(why.strip()[:2000]), actor="person", person=person.pk)
+
+
+def extend_limits(run_id: int, person: User, limits: dict[str, int], why: str = "") -> None:
+    """Set limits (`turns`, `calls`, `ms`, ...) to new values; a budget stop goes on by itself."""
+    with acting(run_id, person, "steer") as draft:
+        need_open(draft)
+        need_intact(draft)
+        try:
+            new = Limits.load({**draft.state.limits.dump(), **limits})
+        except BadLimits as error:
+            raise Refused(f"{error}.", 422) from error
+        lower = [name for name in limits if getattr(new, name) < getattr(draft.state.limits, name)]
+        if lower:
+            raise Refused(f"Limits can only be raised here: {', '.join(lower)}.", 422)
+        if asdict(new) == asdict(draft.state.limits):
+            raise Refused("Nothing was changed: name a higher limit.", 422)
+        draft.add(e.LimitsChanged(new.dump(), why.strip()[:2000]), actor="person", person=person.pk)
+
+
+def close_failed(run_id: int, person: User, why: str) -> None:
+    """Give up on a stopped run: it ends as failed. Not while an effect is unknown."""
+    with acting(run_id, person, "steer", on_tampered=True) as draft:
+        need_open(draft)
+        if draft.state.stop is None:
+            raise Refused("Only a stopped run can be given up; cancel it instead.")
+        if draft.state.having("unknown", "executing"):
+            raise Refused("An effect is still unknown: attest what happened first.")
+        for ordinal, call in draft.state.having("waiting", "ready").items():
+            if call.approval_status in ("pending", "approved"):
+                draft.add(e.ApprovalClosed(call.approval, "withdrawn", "the run was given up"), call=ordinal)
+        unfinished = [f"call:{draft.state.turn}.{o} {c.tool} {c.status}" for o, c in draft.state.calls.items() if not c.ended]
+        fact = e.RunEnded("failed", why.strip()[:2000] or draft.state.stop.reason, unfinished)
+        draft.add(fact, actor="person", person=person.pk)
+
+
+def sign_off(run_id: int, person: User, what: str) -> None:
+    """An admin has looked at a run whose stored data failed its check, and says what was found."""
+    if not what.strip():
+        raise Refused("Say what you found: it goes into the record.", 422)
+    with acting(run_id, person, "sign_off", on_tampered=True) as draft:
+        if not (draft.state.stop and draft.state.stop.reason == "integrity"):
+            raise Refused("The run has no integrity stop to sign off.")
+        draft.add(e.SignedOff(what.strip()[:2000]), actor="person", person=person.pk)

@@ -1,0 +1,1 @@
+"""The pure core: no Django, no I/O, no clock, no randomness."""

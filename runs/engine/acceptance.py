@@ -1,0 +1,74 @@
+"""Acceptance: what turns a claimed finish into `succeeded`. Only evidence counts, never what the model says."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Check = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One ok outcome of the run, as its `Call` row has it; `seq` orders outcomes and changes."""
+
+    call: str
+    tool: str
+    seq: int
+    evidence: tuple[str, ...] = ()
+    met: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
+    changed: tuple[str, ...] = field(default=())
+
+
+def meets(checks: Iterable[Check], tool: str, args: Mapping[str, Any], data: Any, inputs: Mapping[str, Any]) -> list[str]:
+    """Ids of the checks that an ok outcome of `tool` meets."""
+    known = {**args, **(data if isinstance(data, Mapping) else {})}
+    return [
+        check["id"]
+        for check in checks
+        if check["tool"] == tool
+        and (not check.get("field") or check["field"] in known)
+        and (not check.get("equals_input") or known.get(check["field"]) == inputs.get(check["equals_input"], ...))
+    ]
+
+
+def missing(checks: Iterable[Check], cited: Iterable[str], proofs: list[Proof]) -> list[str]:
+    """What a claimed finish lacks, in words for the model; empty when every check holds.
+
+    A check holds on an outcome that is newer than the last change of any object it speaks of. Cited evidence must
+    come from an ok outcome of this run and be as new.
+    """
+    lacks = [f"check {check['id']}: {_wanted(check)}" for check in checks if not _held(check["id"], proofs)]
+    for evidence in dict.fromkeys(cited):
+        sources = [p for p in proofs if evidence == p.call or evidence in p.evidence]
+        if not sources:
+            lacks.append(f"evidence {evidence!r} is not from an ok outcome of this run")
+        elif not any(_fresh(p, evidence, proofs) for p in sources):
+            lacks.append(f"evidence {evidence!r} is older than the last change of what it shows: read it again")
+    return lacks
+
+
+def result_text(lacks: list[str]) -> str:
+    """The observation of a refused finish."""
+    return json.dumps({"outcome": "not_finished", "missing": lacks}, ensure_ascii=False)
+
+
+def _held(check: str, proofs: list[Proof]) -> bool:
+    return any(check in p.met and not _changed_after(p.objects, p, proofs) for p in proofs)
+
+
+def _fresh(proof: Proof, evidence: str, proofs: list[Proof]) -> bool:
+    shown = [key for key in proof.objects if evidence == proof.call or evidence.startswith(key + ":")]
+    return not _changed_after(shown, proof, proofs)
+
+
+def _changed_after(keys: Iterable[str], proof: Proof, proofs: list[Proof]) -> bool:
+    return any(other.seq > proof.seq and not set(other.changed).isdisjoint(keys) for other in proofs)
+
+
+def _wanted(check: Check) -> str:
+    wanted = f"an ok outcome of {check['tool']}"
+    if check.get("equals_input"):
+        wanted += f" whose {check['field']} is the input {check['equals_input']}"
+    return wanted + ", newer than the last change of what it shows"

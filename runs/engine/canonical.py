@@ -1,0 +1,90 @@
+"""Strict JSON, its canonical form (RFC 8785), digests and operation keys."""
+
+import hashlib
+import json
+from typing import Any
+
+import rfc8785
+
+DEPTH = 32
+LARGEST = 2**53 - 1
+
+
+class BadJson(ValueError):
+    """The text is not JSON that two parsers would read alike; the message says where and why."""
+
+
+def strict_loads(text: str) -> Any:
+    """Parse JSON, refusing what parsers read differently: repeated keys, NaN, huge numbers, deep nesting.
+
+    Raises `BadJson`.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_int=_integer, parse_float=_real)
+    except RecursionError as error:
+        raise BadJson(f"nested deeper than {DEPTH}") from error
+    except json.JSONDecodeError as error:
+        raise BadJson(f"not JSON: {error.msg} at character {error.pos}") from error
+    if _depth(value) > DEPTH:
+        raise BadJson(f"nested deeper than {DEPTH}")
+    return value
+
+
+def canonical(value: Any) -> str:
+    """RFC 8785 text of a JSON value. Raises `BadJson` for what JSON cannot carry exactly."""
+    try:
+        return rfc8785.dumps(value).decode()
+    except (rfc8785.CanonicalizationError, UnicodeError, RecursionError) as error:
+        raise BadJson(str(error)) from error
+
+
+def digest(text: str) -> str:
+    """SHA-256 of the UTF-8 bytes, lower-case hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def operation_key(run: str, turn: int, ordinal: int, revision: int, definition: str, args: str) -> str:
+    """Identity of one business effect: never of an attempt, so that a resend is recognised (DESIGN.md 2).
+
+    `run` is the run's random uid: row numbers begin again in a restored or a second database.
+    """
+    return digest(canonical(["agentops/operation/v1", run, turn, ordinal, revision, definition, args]))
+
+
+def action_digest(run: str, turn: int, ordinal: int, revision: int, definition: str, args: str, objects: list[str]) -> str:
+    """What an approval binds: this call at this revision, with these bytes, for these targets (DESIGN.md 7)."""
+    return digest(canonical(["agentops/action/v1", run, turn, ordinal, revision, definition, args, objects]))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise BadJson(f"key {twice!r} stands twice in one object")
+    return result
+
+
+def _refuse(name: str) -> Any:
+    raise BadJson(f"{name} is not JSON")
+
+
+def _integer(text: str) -> int:
+    if len(text) > 17 or abs(int(text)) > LARGEST:
+        raise BadJson(f"integer {text[:20]} is beyond 2**53 - 1")
+    return int(text)
+
+
+def _real(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise BadJson(f"number {text[:20]} is too large")
+    return value
+
+
+def _depth(value: Any) -> int:
+    level, depth = [value], 0
+    while level and depth <= DEPTH:
+        depth += 1
+        level = [v for item in level if isinstance(item, dict | list) for v in (item.values() if isinstance(item, dict) else item)]
+    return depth - 1

@@ -1,0 +1,308 @@
+"""next_step: what a run needs next, from what is recorded. Crash, wait, cancel and resume are the same question.
+
+The rules stand in `RULES` in their order; the first that answers wins (spine.md 1). `held` names what this worker has
+in the air: ordinals of calls, and 0 for the request to the model. Everything else that is recorded as begun was begun
+by somebody who is gone, and is in doubt.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from runs.engine import events as e
+from runs.engine.limits import SECOND
+from runs.engine.machines import STOP_REASONS
+from runs.engine.state import CallState, RunState
+
+ASK = 0
+BEAT = SECOND
+FATAL_ASKS = {"refusal": "refused", "auth": "auth"}
+
+
+@dataclass(frozen=True)
+class Record:
+    """Facts that follow from what is recorded; they need nobody's leave."""
+
+    entries: tuple[e.Entry, ...]
+
+
+@dataclass(frozen=True)
+class AskModel:
+    """Send the conversation to the model; attempt 1 begins a turn."""
+
+    attempt: int
+    new_segment: bool = False
+
+
+@dataclass(frozen=True)
+class Start:
+    """Judge these calls once more and start them."""
+
+    ordinals: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Find out what became of an unknown call: `how` is resend or lookup."""
+
+    ordinal: int
+    how: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing to do before `until` (None: not by itself) because of `why`."""
+
+    until: int | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Stop with a reason of `STOP_REASONS`."""
+
+    reason: str
+    detail: str = ""
+
+
+Step = Record | AskModel | Start | Probe | Wait | Stop
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What the rules look at."""
+
+    state: RunState
+    now: int
+    held: frozenset[int] = frozenset()
+    crashes: int = 0
+    unknown: dict[int, CallState] = field(default_factory=dict)
+
+    @property
+    def flying(self) -> bool:
+        """True while anything is in the air."""
+        return bool(self.held)
+
+
+def next_step(state: RunState, now: int, held: frozenset[int] = frozenset(), crashes: int = 0) -> Step:
+    """The next step of a run at `now` (microseconds); total: there is always an answer."""
+    situation = Situation(state, now, held, crashes, state.having("unknown"))
+    for rule in RULES:
+        if (step := rule(situation)) is not None:
+            return step
+    raise AssertionError("the last rule answers always")
+
+
+def ended(s: Situation) -> Step | None:
+    return Wait(None, "ended") if s.state.end else None
+
+
+def truth(s: Situation) -> Step | None:
+    """What is already true but not yet recorded."""
+    found = [entry for o, call in sorted(s.state.calls.items()) for entry in _truth_of(s, o, call)]
+    ask = s.state.ask
+    if ask and not ask.why and ASK not in s.held:
+        found.append(e.Entry(fact=e.ModelFailed("abandoned"), turn=s.state.turn))
+    return Record(tuple(found)) if found else None
+
+
+def _truth_of(s: Situation, ordinal: int, call: CallState) -> list[e.Entry]:
+    fact: e.Fact | None = None
+    if call.status == "executing" and ordinal not in s.held:
+        fact = e.CallEnded("unknown", status="worker lost", after_cancel=s.state.cancel)
+    elif call.probing and ordinal not in s.held:
+        due = s.state.limits.probe_due(s.now, call.probes)
+        fact = e.CallProbed(call.probes, call.probing, "told", "lost", due)
+    elif call.status == "unknown" and call.late and not call.probing:
+        fact = e.CallSettled("done", "late_evidence", after_cancel=s.state.cancel, **call.late)
+    elif call.status == "unknown" and call.effect in ("read", "repeatable") and ordinal not in s.held:
+        again = call.attempt < s.state.limits.attempts and not s.state.cancel
+        fact = e.CallSettled("ready", "class") if again else e.CallSettled("done", "class", outcome="fatal")
+    elif call.status == "unknown" and call.misses >= 2 and not call.probing:
+        fact = e.CallSettled("not_executed", "quiesced_lookup", presumed=True)
+    elif call.pending and 0 < call.expires <= s.now:
+        fact = e.ApprovalClosed(call.approval, "expired")
+    return [_entry(s, ordinal, call, fact)] if fact else []
+
+
+def _entry(s: Situation, ordinal: int, call: CallState, fact: e.Fact) -> e.Entry:
+    return e.Entry(fact=fact, turn=s.state.turn, ordinal=ordinal, revision=call.revision)
+
+
+def cancel(s: Situation) -> Step | None:
+    """Cancelling is not undoing: what flies is awaited, what is unknown is looked up or put to a person."""
+    if not s.state.cancel:
+        return None
+    if s.flying:
+        return Wait(s.now + BEAT, "flying")
+    if probe := _probe(s, cancelled=True):
+        return probe
+    if s.unknown:
+        return Wait(None, "stopped") if s.state.stop else Stop("unknown_effect", _named(s.unknown))
+    return Record((e.Entry(fact=e.RunEnded("cancelled")),))
+
+
+def stopped_or_paused(s: Situation) -> Step | None:
+    if not (s.state.stop or s.state.paused):
+        return None
+    why = "stopped" if s.state.stop else "paused"
+    return Wait(s.now + BEAT, "flying") if s.flying else Wait(_expiry(s), why)
+
+
+def crashed(s: Situation) -> Step | None:
+    return Stop("crashes") if s.crashes >= s.state.limits.crashes and not s.flying else None
+
+
+def doubt_first(s: Situation) -> Step | None:
+    """Nothing new begins with an effect in doubt that a machine can clear up now."""
+    probe = _probe(s)
+    return probe if isinstance(probe, Probe) else None
+
+
+def start(s: Situation) -> Step | None:
+    ordinals = _startable(s)
+    if not ordinals:
+        return None
+    limits, n = s.state.limits, s.state.n
+    for reason, used_up in (("calls", n.calls >= limits.calls), ("time", n.ms >= limits.ms)):
+        if used_up:
+            return Wait(s.now + BEAT, "flying") if s.flying else Stop(reason)
+    return Start(ordinals[: max(1, limits.calls - n.calls)])
+
+
+def flying(s: Situation) -> Step | None:
+    return Wait(s.now + BEAT, "flying") if s.flying else None
+
+
+def later(s: Situation) -> Step | None:
+    """A back-off or a probe that is not due yet."""
+    probe = _probe(s)
+    dues = [call.due for call in s.state.having("ready").values() if call.due > s.now]
+    if isinstance(probe, Wait) and probe.until is not None:
+        return Wait(min([probe.until, *dues]), "probe")
+    return Wait(min(dues), "backoff") if dues else None
+
+
+def people(s: Situation) -> Step | None:
+    return Wait(_expiry(s), "people") if s.state.having("waiting") else None
+
+
+def unknown_effect(s: Situation) -> Step | None:
+    return Stop("unknown_effect", _named(s.unknown)) if s.unknown else None
+
+
+def gave_up(s: Situation) -> Step | None:
+    return Stop("give_up") if s.state.gave_up else None
+
+
+def turn_complete(s: Situation) -> Step | None:
+    """Everything of the turn is settled: limits, then the next question to the model."""
+    if s.state.ask:
+        return None
+    state, limits = s.state, s.state.limits
+    signature = state.turn_signature
+    repeated = state.n.repeats + 2 if signature and signature == state.signature else 1
+    for reason, reached in (
+        ("turns", state.n.turns >= limits.turns),
+        ("time", state.n.ms >= limits.ms),
+        ("repeats", repeated >= limits.repeats),
+        ("failures", state.n.failures >= limits.failures),
+        ("refusals", state.n.refusals >= limits.refusals),
+        ("claims", state.n.claims >= limits.claims),
+    ):
+        if reached:
+            return Stop(reason)
+    return AskModel(1, new_segment=not state.segment or state.segment_bytes >= limits.segment_bytes)
+
+
+def ask_again(s: Situation) -> Step | None:
+    ask = s.state.ask
+    assert ask is not None and ask.why, "an open request is in the air or has failed"
+    if ask.why in FATAL_ASKS:
+        return Stop(FATAL_ASKS[ask.why])
+    if ask.tries >= s.state.limits.asks:
+        return Stop("model", ask.why)
+    if ask.due > s.now:
+        return Wait(ask.due, "backoff")
+    return AskModel(ask.attempt + 1)
+
+
+RULES: tuple[Callable[[Situation], Step | None], ...] = (
+    ended,
+    truth,
+    cancel,
+    stopped_or_paused,
+    crashed,
+    doubt_first,
+    start,
+    flying,
+    later,
+    people,
+    unknown_effect,
+    gave_up,
+    turn_complete,
+    ask_again,
+)
+
+
+def status_of(state: RunState, step: Step, leased: bool) -> str:
+    """Status shown for a run whose next step, without a lease, would be `step` (DESIGN.md 3)."""
+    if state.end or state.stop:
+        return state.end or state.stop.status  # type: ignore[union-attr]
+    if state.cancel or state.paused:
+        return "cancelling" if state.cancel else "paused"
+    if leased:
+        return "running"
+    if not isinstance(step, Wait) or step.why in ("backoff", "probe"):
+        return "queued"
+    approvals = any(call.pending for call in state.calls.values())
+    return "waiting_approval" if approvals else "waiting_input"
+
+
+def stop_entry(state: RunState, stop: Stop) -> e.Entry:
+    """The fact of a stop, with what it leaves unfinished."""
+    unfinished = [f"call:{state.turn}.{o} {c.tool} {c.status}" for o, c in sorted(state.calls.items()) if not c.ended]
+    status, _ = STOP_REASONS[stop.reason]
+    return e.Entry(fact=e.RunStopped(status, stop.reason, unfinished, stop.detail), turn=state.turn)
+
+
+def _probe(s: Situation, cancelled: bool = False) -> Probe | Wait | None:
+    """The probe that is due, or the wait for the earliest one; None if no machine can tell anything more."""
+    waits = []
+    for ordinal, call in s.unknown.items():
+        if call.probing or ordinal in s.held or (found := call.probe(s.now, cancelled)) is None:
+            continue
+        how, due = found
+        if due <= s.now:
+            return Probe(ordinal, how)
+        waits.append(due)
+    return Wait(min(waits), "probe") if waits else None
+
+
+def _startable(s: Situation) -> tuple[int, ...]:
+    """Reads together, at most one effect, in the model's order (siblings: DESIGN.md 7)."""
+    chosen: list[int] = []
+    calls = s.state.calls
+    effect_in_the_way = any(c.has_effect for c in s.state.having("executing", "unknown").values())
+    for ordinal, call in s.state.having("ready").items():
+        if call.due > s.now or ordinal in s.held or (call.has_effect and effect_in_the_way):
+            continue
+        in_flight = [calls[o] for o in chosen] + list(s.state.having("executing").values())
+        earlier = [c for o, c in calls.items() if o < ordinal and not c.ended and o not in chosen]
+        if any(_exclude(call, other) for other in in_flight + earlier):
+            continue
+        chosen.append(ordinal)
+        effect_in_the_way = effect_in_the_way or call.has_effect
+    return tuple(chosen)
+
+
+def _exclude(call: CallState, other: CallState) -> bool:
+    return (call.has_effect or other.has_effect) and not set(call.objects).isdisjoint(other.objects)
+
+
+def _expiry(s: Situation) -> int | None:
+    return min((c.expires for c in s.state.calls.values() if c.pending and c.expires), default=None)
+
+
+def _named(calls: dict[int, CallState]) -> str:
+    return ", ".join(call.tool for call in calls.values())
+

@@ -1,0 +1,149 @@
+"""judge(call, policy): allow, ask or deny, with the reason and the trace. Strictest wins; order never matters.
+
+Conditions have three values: what cannot be computed counts for deny and ask, and against allow (DESIGN.md 7). The
+engine knows no roles and no database: `journal/gate.py` brings the current policy.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from runs.engine.toolspec import Effect, Risk, ToolSpec
+
+STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+
+
+class BadPolicy(ValueError):
+    """A policy that could not be enforced; the message says which rule and why."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`effect` over `tools` (``*`` is all) where every condition holds. `expires` is in seconds, 0 for never."""
+
+    id: str
+    effect: str
+    tools: tuple[str, ...]
+    when: tuple[Mapping[str, Any], ...] = ()
+    why: str = ""
+    exclude_starter: bool = False
+    expires: int = 0
+
+    def applies(self, tool: str, args: Mapping[str, Any]) -> bool:
+        """Whether the rule speaks about this call, reading "cannot tell" as its effect demands."""
+        if tool not in self.tools and "*" not in self.tools:
+            return False
+        truths = [holds(condition, args) for condition in self.when]
+        if False in truths:
+            return False
+        return None not in truths or self.effect != "allow"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One immutable, numbered version: defaults and risks by tool, tools switched off (``*`` is all), rules."""
+
+    number: int
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    risk: Mapping[str, str] = field(default_factory=dict)
+    off: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+    @classmethod
+    def load(cls, number: int, content: Mapping[str, Any]) -> "Policy":
+        """Parse stored content. Raises `BadPolicy` for anything that could be read in two ways."""
+        try:
+            rules = tuple(
+                Rule(**{**rule, "tools": tuple(rule["tools"]), "when": tuple(rule.get("when", ()))})
+                for rule in content.get("rules", ())
+            )
+            policy = cls(number, content.get("defaults", {}), content.get("risk", {}), tuple(content.get("off", ())), rules)
+        except (TypeError, KeyError) as error:
+            raise BadPolicy(f"policy {number}: {error}") from error
+        policy.check()
+        return policy
+
+    def check(self) -> None:
+        """Raise `BadPolicy` unless every verdict, risk and operator is known."""
+        for name, verdict in [*self.defaults.items(), *((r.id, r.effect) for r in self.rules)]:
+            if verdict not in STRICTNESS:
+                raise BadPolicy(f"{name}: {verdict!r} is no verdict; use allow, ask or deny")
+        for name, risk in self.risk.items():
+            if risk not in set(Risk):
+                raise BadPolicy(f"{name}: {risk!r} is no risk; use low, medium or high")
+        for rule in self.rules:
+            for condition in rule.when:
+                if condition.get("op") not in OPERATORS:
+                    raise BadPolicy(f"{rule.id}: operator {condition.get('op')!r} is not one of {', '.join(OPERATORS)}")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the policy says about a call. `exclude` are people who may not decide; `expires` seconds, 0 for never."""
+
+    verdict: str
+    rule: str
+    why: str
+    policy: int
+    exclude: tuple[int, ...] = ()
+    expires: int = 0
+    trace: tuple[str, ...] = ()
+
+
+def judge(spec: ToolSpec, args: Mapping[str, Any], policy: Policy, *, starter: int, unattended: bool) -> Verdict:
+    """The verdict on one call: kill switches, then the strictest of the matching rules and the floor for high risk."""
+    if spec.name in policy.off or "*" in policy.off:
+        return Verdict("deny", "kill-switch", f"{spec.name} is switched off", policy.number, trace=("kill switch: deny",))
+    high = policy.risk.get(spec.name, spec.risk) == Risk.HIGH
+    matching = [rule for rule in policy.rules if rule.applies(spec.name, args)]
+    default = policy.defaults.get(spec.name, "ask")
+    if not matching:
+        matching = [Rule("default", default, (spec.name,), why=f"the default for {spec.name} is {default}")]
+    if high:
+        matching.insert(0, Rule("high-risk", "ask", (spec.name,), why="high risk: another person decides", exclude_starter=True))
+    strictest = max(matching, key=lambda rule: STRICTNESS[rule.effect])
+    asking = [rule for rule in matching if rule.effect == "ask"]
+    trace = tuple(f"{rule.id}: {rule.effect}" for rule in matching)
+    if strictest.effect == "ask" and unattended:
+        return Verdict("deny", strictest.id, "nobody watches this run, so what asks is denied", policy.number, trace=trace)
+    return Verdict(
+        strictest.effect,
+        strictest.id,
+        strictest.why or f"rule {strictest.id}",
+        policy.number,
+        exclude=(starter,) if strictest.effect == "ask" and any(r.exclude_starter for r in asking) else (),
+        expires=min((rule.expires for rule in asking if rule.expires), default=0),
+        trace=trace,
+    )
+
+
+def starter_default(spec: ToolSpec) -> str:
+    """The starter policy: reads and repeat-safe writes run; what leaves or cannot be taken back asks."""
+    return "allow" if spec.effect in (Effect.READ, Effect.REPEATABLE) and spec.risk != Risk.HIGH else "ask"
+
+
+def holds(condition: Mapping[str, Any], args: Mapping[str, Any]) -> bool | None:
+    """Whether one typed condition holds; None where that cannot be told."""
+    value = args.get(condition.get("arg", ""))
+    try:
+        return None if value is None else OPERATORS[condition["op"]](value, condition["value"])
+    except (KeyError, TypeError, ValueError, InvalidOperation):
+        return None
+
+
+def _decimal(value: Any) -> Decimal:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise TypeError("not an exact number")
+    number = Decimal(value)
+    if not number.is_finite():
+        raise ValueError("not a number")
+    return number
+
+
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": lambda value, wanted: bool(type(value) is type(wanted) and value == wanted),
+    "in": lambda value, wanted: any(type(value) is type(w) and value == w for w in wanted),
+    "decimal_le": lambda value, bound: _decimal(value) <= _decimal(bound),
+    "decimal_gt": lambda value, bound: _decimal(value) > _decimal(bound),
+}

@@ -1,0 +1,1 @@
+"""The only writer of runs: append, lease, gate, chain."""

@@ -1,0 +1,97 @@
+"""Hashes of events, and the check of a whole run: sequence, chain, payloads, fold and rows."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+
+from runs.engine import events as e
+from runs.engine.canonical import canonical
+from runs.engine.evolve import evolve
+from runs.engine.state import RunState, dumps
+from runs.models import Call, Event, Run
+
+DOMAIN = "agentops/event/v1"
+
+
+def sha(text: str) -> bytes:
+    """SHA-256 of the UTF-8 bytes."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def body_text(fact: e.Fact) -> str:
+    """Canonical text of an event's body, as stored and as hashed."""
+    return canonical(e.dump(fact))
+
+
+def event_hash(uid: str, entry: e.Entry, body: str, payload: bytes | None, state: bytes | None, previous: bytes) -> bytes:
+    """Hash of one event: domain, header, digests, body, hash of the event before. A list of JSON values has one text."""
+    parts = [
+        DOMAIN, uid, entry.seq, entry.fact.kind, entry.turn, entry.ordinal, entry.revision, entry.actor, entry.person,
+        entry.epoch, entry.t, payload.hex() if payload else None, state.hex() if state else None, body, previous.hex(),
+    ]  # fmt: skip
+    return sha(json.dumps(parts, separators=(",", ":"), ensure_ascii=False))
+
+
+def entry_of(event: Event) -> e.Entry:
+    """The engine's form of a stored event."""
+    return e.Entry(
+        fact=e.load(event.kind, json.loads(event.body)), turn=event.turn, ordinal=event.ordinal,
+        revision=event.revision, actor=event.actor, person=event.person_id, t=event.at, payload=event.payload,
+        seq=event.seq, epoch=event.epoch,
+    )  # fmt: skip
+
+
+def verify(run: Run) -> list[str]:
+    """What is wrong with a run's record, in words; empty when everything matches."""
+    return list(_faults(run))
+
+
+def _faults(run: Run) -> Iterator[str]:
+    state, previous, seq = RunState(), b"", 0
+    erased = _erased(run)
+    for event in Event.objects.filter(run=run).order_by("seq").iterator():
+        seq += 1
+        if event.seq != seq:
+            yield f"event {seq} is missing"
+            return
+        yield from _event_faults(run, event, previous, erased)
+        try:
+            state, _ = evolve(state, entry_of(event))
+        except (ValueError, KeyError) as error:
+            yield f"event {seq}: cannot be folded: {error}"
+            return
+        if event.state_digest is not None and bytes(event.state_digest) != sha(dumps(state)):
+            yield f"event {seq}: the state at that point differs from its digest"
+        previous = bytes(event.hash)
+    if seq != run.seq or previous != bytes(run.head):
+        yield f"the run's head names event {run.seq}, the record ends at {seq}"
+    if dumps(state) != run.state:
+        yield "the run's state is not the fold of its events"
+    yield from _call_faults(run)
+
+
+def _erased(run: Run) -> set[int]:
+    bodies = Event.objects.filter(run=run, kind="PayloadErased").values_list("body", flat=True)
+    return {json.loads(body)["erased"] for body in bodies}
+
+
+def _event_faults(run: Run, event: Event, previous: bytes, erased: set[int]) -> Iterator[str]:
+    digest = bytes(event.payload_digest) if event.payload_digest is not None else None
+    state = bytes(event.state_digest) if event.state_digest is not None else None
+    if event.payload is None and digest is not None and event.seq not in erased:
+        yield f"event {event.seq}: its payload is gone"
+    if event.payload is not None and sha(event.payload) != digest:
+        yield f"event {event.seq}: its payload was changed"
+    if event_hash(run.uid, entry_of(event), event.body, digest, state, previous) != bytes(event.hash):
+        yield f"event {event.seq}: its hash does not match its content"
+
+
+def _call_faults(run: Run) -> Iterator[str]:
+    """Rows are projections: the arguments that would run must be those that the record names."""
+    judged: dict[tuple[int, int], str] = {}
+    for event in Event.objects.filter(run=run, kind="CallJudged").order_by("seq"):
+        judged[event.turn, event.ordinal] = json.loads(event.body).get("args", "")
+    for call in Call.objects.filter(run=run):
+        recorded = judged.get((call.turn, call.ordinal))
+        if recorded != call.args_digest or (recorded and sha(call.arguments).hex() != recorded):
+            yield f"call {call.turn}.{call.ordinal}: its arguments are not those of the record"

@@ -1,0 +1,148 @@
+"""The gate: nothing starts or is sent again without a verdict that stands now (invariants 5, 6, 17).
+
+The policy in force is cached by number; every append that judged or started a call is fenced with that number, so an
+outdated cache writes nothing.
+"""
+
+import json
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from runs import rights
+from runs.catalog import spec
+from runs.engine import events as e
+from runs.engine import policy as engine
+from runs.engine.canonical import action_digest, digest
+from runs.engine.limits import SECOND
+from runs.engine.next_step import Stop, stop_entry
+from runs.engine.policy import Policy, Verdict
+from runs.engine.state import CallState
+from runs.engine.toolspec import ToolSpec
+from runs.journal.append import Draft
+from runs.models import Approval, Call
+from runs.models import Policy as PolicyRow
+
+_cached: Policy | None = None
+
+
+def current_policy(*, fresh: bool = False) -> Policy:
+    """The policy in force; `fresh` reads it again."""
+    global _cached
+    if _cached is None or fresh:
+        row = PolicyRow.objects.get(current=True)
+        _cached = Policy.load(row.number, row.content)
+    return _cached
+
+
+def judge(draft: Draft, tool: ToolSpec, args: dict[str, Any]) -> Verdict:
+    """The verdict on a call by the policy in force, which the append of `draft` will be fenced with."""
+    policy = current_policy()
+    draft.policy = policy.number
+    return engine.judge(tool, args, policy, starter=draft.state.starter, unattended=draft.state.unattended)
+
+
+def propose(draft: Draft, tool: ToolSpec, call: int, label: str, args: str, revision: int = 1) -> Verdict:
+    """Judge a proposed call and draft what follows: the verdict, and the approval that an ask needs."""
+    values = json.loads(args)
+    verdict = judge(draft, tool, values)
+    fact = e.CallJudged(
+        label, tool.name, tool.definition, tool.effect.value, digest(args), list(tool.object_keys(values)),
+        **_spoken(verdict),
+    )  # fmt: skip
+    draft.add(fact, call=call, revision=revision, payload=args)
+    if verdict.verdict == "ask":
+        ask(draft, call, args, verdict)
+    return verdict
+
+
+def ask(draft: Draft, ordinal: int, args: str, verdict: Verdict) -> None:
+    """Draft a request for approval of a call at its present revision."""
+    call = draft.state.calls[ordinal]
+    expires = draft.now + verdict.expires * SECOND if verdict.expires else 0
+    fact = e.ApprovalRequested(
+        call.approval + 1, bound(draft, ordinal, args), verdict.rule, list(verdict.exclude), expires
+    )
+    draft.add(fact, call=ordinal)
+
+
+def bound(draft: Draft, ordinal: int, args: str) -> str:
+    """The action digest of a call with these argument bytes."""
+    call, state = draft.state.calls[ordinal], draft.state
+    return action_digest(draft.picture.uid, state.turn, ordinal, call.revision, call.definition, args, call.objects)
+
+
+def admit(draft: Draft, ordinal: int, args: str) -> str:
+    """How a ready call may start: "allow", "approval" or "again"; "" if it may not, with the reason drafted."""
+    call = draft.state.calls[ordinal]
+    tool = spec(call.tool)
+    if digest(args) != call.args:
+        draft.put(stop_entry(draft.state, Stop("integrity", f"the stored arguments of call {ordinal} were changed")))
+        return ""
+    if tool is None or tool.definition != call.definition:
+        gone = Verdict("deny", "definition", f"{call.tool} was changed since it was proposed; propose it again", 0)
+        return _refuse(draft, ordinal, call, gone)
+    verdict = judge(draft, tool, json.loads(args))
+    if verdict.verdict == "deny":
+        return _refuse(draft, ordinal, call, verdict)
+    if call.approval_status in ("approved", "consumed"):
+        return _by_approval(draft, ordinal, call, args, verdict)
+    if verdict.verdict == "allow":
+        return "allow"
+    _judge_again(draft, ordinal, call, verdict)
+    ask(draft, ordinal, args, verdict)
+    return ""
+
+
+def may_resend(draft: Draft, ordinal: int, args: str) -> bool:
+    """Whether an unknown call may be sent once more under its key: the same gate as a start, changing nothing."""
+    call = draft.state.calls[ordinal]
+    tool = spec(call.tool)
+    if tool is None or tool.definition != call.definition or digest(args) != call.args:
+        return False
+    verdict = judge(draft, tool, json.loads(args))
+    return verdict.verdict == "allow" or (verdict.verdict == "ask" and call.approval_status == "consumed")
+
+
+def _by_approval(draft: Draft, ordinal: int, call: CallState, args: str, verdict: Verdict) -> str:
+    """Trust the stored facts of people, not the state: read approval, votes and voters again."""
+    row = Approval.objects.get(run=draft.picture.run, turn=draft.state.turn, ordinal=ordinal, n=call.approval)
+    if row.digest != call.action or row.digest != bound(draft, ordinal, args):
+        draft.put(stop_entry(draft.state, Stop("integrity", f"call {ordinal} is not what was approved")))
+        return ""
+    voters = User.objects.filter(decisions__approval=row, decisions__vote="approve", decisions__digest=row.digest)
+    excluded = set(verdict.exclude)
+    if excluded <= set(call.exclude) and any(v.pk not in excluded and rights.may(v, "decide") for v in voters):
+        return "approval" if call.approval_status == "approved" else "again"
+    if call.approval_status == "approved":
+        draft.add(e.ApprovalClosed(call.approval, "superseded", "the voter or the rule changed"), call=ordinal)
+    _judge_again(draft, ordinal, call, Verdict("ask", verdict.rule, verdict.why, verdict.policy, verdict.exclude))
+    ask(draft, ordinal, args, verdict)
+    return ""
+
+
+def _refuse(draft: Draft, ordinal: int, call: CallState, verdict: Verdict) -> str:
+    if call.approval_status == "approved":
+        draft.add(e.ApprovalClosed(call.approval, "superseded", verdict.why), call=ordinal)
+    _judge_again(draft, ordinal, call, verdict)
+    return ""
+
+
+def _judge_again(draft: Draft, ordinal: int, call: CallState, verdict: Verdict) -> None:
+    fact = e.CallJudged(
+        call.label, call.tool, call.definition, call.effect, call.args, call.objects, **_spoken(verdict)
+    )
+    draft.add(fact, call=ordinal)
+
+
+def _spoken(verdict: Verdict) -> dict[str, Any]:
+    """The part of a `CallJudged` that a verdict fills."""
+    return {
+        "verdict": verdict.verdict, "rule": verdict.rule, "policy": verdict.policy, "why": verdict.why,
+        "exclude": list(verdict.exclude),
+    }  # fmt: skip
+
+
+def stored_arguments(run: int, turn: int, ordinal: int) -> str:
+    """Canonical arguments of a call, as stored."""
+    return Call.objects.values_list("arguments", flat=True).get(run=run, turn=turn, ordinal=ordinal)

@@ -1,0 +1,39 @@
+"""Verification is a gate, not a button: a run whose stored bytes do not match its record starts and takes nothing."""
+
+from dataclasses import replace
+
+from runs.engine.evolve import fold
+from runs.engine.next_step import Stop, stop_entry
+from runs.journal.append import Draft, Picture, append
+from runs.journal.chain import entry_of, sha
+from runs.journal.lease import now
+from runs.models import Event, Run
+
+
+class Tampered(Exception):
+    """Stored data of a run is not what its record says; the message says what."""
+
+
+def check_head(run: Run) -> Event:
+    """Compare a row just read with its last event; returns the first event, whose payload holds inputs and facts.
+
+    One query, whatever the history. Raises `Tampered`.
+    """
+    found = {event.seq: event for event in Event.objects.filter(run=run, seq__in={1, run.seq})}
+    first, last = found.get(1), found.get(run.seq)
+    if first is None or last is None or bytes(last.hash) != bytes(run.head):
+        raise Tampered("the run's head is not its last event")
+    if last.state_digest is None or bytes(last.state_digest) != sha(run.state):
+        raise Tampered("the run's state is not the one that was recorded")
+    if first.payload is None or sha(first.payload) != bytes(first.payload_digest or b""):
+        raise Tampered("the run's inputs and facts were changed")
+    return first
+
+
+def stop_run(picture: Picture, reason: str, detail: str) -> None:
+    """Stop a run on the state that its events amount to: where they differ from the row, the record is the truth."""
+    state = fold(entry_of(event) for event in Event.objects.filter(run=picture.run).order_by("seq"))
+    draft = Draft(replace(picture, state=state), now())
+    if not state.end and not state.stop:
+        draft.put(stop_entry(state, Stop(reason, detail)))
+    append(draft, release=picture.mine)

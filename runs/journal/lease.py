@@ -1,0 +1,67 @@
+"""The right to advance a run for a while: claim by compare-and-set, beat, renew, and what is due. Database time only."""
+
+import time
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from runs.engine.limits import SECOND
+from runs.journal.append import Picture
+from runs.models import Run
+
+PG_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+
+def now() -> int:
+    """The database's clock in microseconds; a file database has the clock of this host."""
+    if connection.vendor != "postgresql":
+        return time.time_ns() // 1000
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {PG_NOW}")
+        return int(cursor.fetchone()[0])
+
+
+def claim(run: int) -> tuple[Picture, int] | None:
+    """Take the lease of a run that is due; returns the picture and the database's time, or None if another was first.
+
+    Only `due_at <= now` lets anyone in, so a duplicate message costs nothing. A lease that had lapsed counts as a
+    crash of its holder; the new epoch fences it.
+    """
+    clock = PG_NOW if connection.vendor == "postgresql" else str(now())
+    sql = f"""UPDATE runs_run SET epoch = epoch + 1, 
+        status = CASE WHEN status IN ('queued', 'waiting_approval', 'waiting_input') THEN 'running' ELSE status END,
+        crashes = crashes + CASE WHEN lease_until IS NULL THEN 0 ELSE 1 END,
+        lease_until = {clock} + %s, due_at = {clock} + %s
+        WHERE id = %s AND due_at <= {clock} RETURNING epoch, {clock}"""
+    length = int(settings.AGENTOPS_LEASE * SECOND)
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [length, length, run])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    found = Run.objects.get(pk=run)
+    return (Picture.of(found, mine=True), int(row[1])) if found.epoch == row[0] else None
+
+
+def beat(picture: Picture) -> tuple[int, int | None, int]:
+    """(seq, lease_until, database time) as they stand; `lease_until` is None when the lease is no longer ours.
+
+    Reads only, unless less than half of the lease is left.
+    """
+    row = Run.objects.filter(pk=picture.run, epoch=picture.epoch).values("seq", "lease_until").first()
+    clock = now()
+    if row is None or row["lease_until"] is None:
+        return picture.seq, None, clock
+    length = int(settings.AGENTOPS_LEASE * SECOND)
+    if row["lease_until"] - clock >= length // 2:
+        return row["seq"], row["lease_until"], clock
+    until = clock + length
+    mine = Run.objects.filter(pk=picture.run, epoch=picture.epoch, lease_until__isnull=False)
+    return row["seq"], until if mine.update(lease_until=until, due_at=until) else None, clock
+
+
+def due(limit: int = 500) -> list[int]:
+    """Ids of runs that are runnable, overdue or abandoned, the longest waiting first. Nothing selects on status."""
+    rows: Any = Run.objects.filter(due_at__lte=now()).order_by("due_at", "id").values_list("pk", flat=True)
+    return list(rows[:limit])

@@ -1,0 +1,9 @@
+"""Fields, constraints and small properties; no workflow. Only `runs.journal` writes runs and what hangs on them."""
+
+from runs.models.agents import Agent, AgentVersion
+from runs.models.health import Heartbeat
+from runs.models.people import Approval, Decision, Question
+from runs.models.policies import Policy
+from runs.models.runs import Call, Event, Run
+
+__all__ = ["Agent", "AgentVersion", "Approval", "Call", "Decision", "Event", "Heartbeat", "Policy", "Question", "Run"]

@@ -1,0 +1,42 @@
+"""Agents and their immutable versions."""
+
+from django.db import models
+
+
+class Agent(models.Model):
+    """A named definition; what it does is in its versions."""
+
+    slug = models.SlugField(max_length=64)
+    name = models.CharField(max_length=120)
+    description = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["slug"], name="agent_slug")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def current(self) -> "AgentVersion":
+        """The version that new runs start with."""
+        return self.versions.latest("number")
+
+
+class AgentVersion(models.Model):
+    """Instructions, model, tools, limits, acceptance, inputs and facts, as one JSON; a run keeps the one it began with."""
+
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="versions")
+    number = models.PositiveIntegerField()
+    definition = models.JSONField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["agent", "number"], name="agent_version_number")]
+
+    def __str__(self) -> str:
+        return f"{self.agent.slug} v{self.number}"
+
+    @property
+    def tools(self) -> list[str]:
+        """Names of the tools that the agent may propose, host tools left out."""
+        return list(self.definition["tools"])

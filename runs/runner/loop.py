@@ -1,0 +1,343 @@
+"""The loop: ask `next_step`, do it, append. A worker keeps nothing that is worth saving.
+
+Facts in hand (what landed) are turned into a draft together with everything that follows from them, up to the next
+thing that needs I/O, and written in one append: outcome k and intent k+1 share a commit. If others appended meanwhile
+the draft is built again from the same facts.
+"""
+
+import json
+import logging
+import time
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from django.db import DatabaseError, connection
+
+from runs.catalog import catalog
+from runs.engine import events as e
+from runs.engine.canonical import operation_key
+from runs.engine.events import UnknownEvent
+from runs.engine.limits import SECOND
+from runs.engine.next_step import ASK, AskModel, Probe, Record, Start, Stop, Wait, next_step, stop_entry
+from runs.engine.toolspec import Effect
+from runs.journal import gate, lease
+from runs.journal.append import Draft, LeaseLost, Picture, Stale, append
+from runs.journal.faultpoint import faultpoint
+from runs.journal.integrity import Tampered, check_head, stop_run
+from runs.models import Run
+from runs.providers import UnknownModel, provider_for
+from runs.runner import answers
+from runs.runner.flights import Flight, ask_flight, call_flight
+from runs.runner.transcript import Transcript
+from runs.tools.host import HOST_TOOLS
+
+log = logging.getLogger(__name__)
+BEAT = 0.2
+SHIFT_SECONDS, SHIFT_TURNS = 30, 50
+
+
+def advance(run_id: int) -> None:
+    """Advance a run as far as it goes; returns at once if nobody needs to or another worker was first.
+
+    A database that is away ends the shift with its error: the lease lapses, and the next holder goes on. Any other
+    bug of ours stops the run for people to see, once, instead of killing worker after worker.
+    """
+    claimed = lease.claim(run_id)
+    if claimed is None:
+        return
+    picture, clock = claimed
+    try:
+        run = Run.objects.select_related("agent_version").get(pk=run_id)
+        _shift(run, picture, clock)
+    except LeaseLost:
+        log.info("run %s: lease lost", run_id)
+    except Tampered as error:
+        _stop(run_id, "integrity", str(error))
+    except (UnknownModel, UnknownEvent) as error:
+        _stop(run_id, "unreadable", str(error))
+    except DatabaseError:
+        raise
+    except Exception as error:
+        reference = picture.uid[:8]
+        log.exception("run %s stopped by a bug, reference %s", run_id, reference)
+        _stop(run_id, "error", f"{type(error).__name__}, reference {reference}")
+
+
+def _shift(run: Run, picture: Picture, clock: int) -> None:
+    opening = json.loads(check_head(run).payload or "")
+    runner = Runner(run, picture, clock, opening)
+    try:
+        while runner.step():
+            pass
+    finally:
+        runner.hand_in()
+
+
+def _stop(run_id: int, reason: str, detail: str) -> None:
+    """Record a stop on the state that the events amount to, and let go of the lease."""
+    run = Run.objects.get(pk=run_id)
+    stop_run(replace(Picture.of(run), mine=run.lease_until is not None), reason, detail)
+
+
+class Runner:
+    """One shift on one run."""
+
+    def __init__(self, run: Run, picture: Picture, clock: int, opening: dict[str, Any]) -> None:
+        """`clock` is the database's time at the claim; `opening` the recorded goal, inputs and facts."""
+        definition = run.agent_version.definition
+        self.run, self.picture, self.opening = run, picture, opening
+        self.tools = [name for name in definition["tools"] if name in catalog().tools]
+        self.provider = provider_for(definition["model"], catalog().scripts)
+        specs = [*(catalog().tools[name].spec for name in self.tools), *HOST_TOOLS.values()]
+        listed = [{"name": s.name, "description": s.description, "input_schema": s.schema} for s in specs]
+        self.transcript = Transcript(run, opening, listed)
+        self.inputs = {name: given["value"] for name, given in opening["inputs"].items()}
+        self.facts = {name: given["value"] for name, given in opening["facts"].items()}
+        self.flying: dict[int, Flight] = {}
+        self.landed: SimpleQueue[Flight] = SimpleQueue()
+        self.in_hand: list[Flight] = []
+        self.arguments: dict[tuple[int, int, int], str] = {}
+        self.began, self.turns = time.monotonic(), 0
+        self._synchronise(clock)
+
+    def step(self) -> bool:
+        """Record what is in hand, decide, append, launch; False when the run waits or has ended."""
+        draft = Draft(self.picture, self.now())
+        for flight in self.in_hand:
+            self._record(draft, flight)
+        launches, waiting = self._decide(draft)
+        parked = waiting and not launches and not self.flying
+        try:
+            if draft.entries or parked:
+                self._append(draft, release=parked)
+        except Stale:
+            gate.current_policy(fresh=True)
+            self._reload()
+            return True
+        self.in_hand = []
+        for flight in launches:
+            faultpoint("after_intent" if flight.ordinal != ASK else "after_ask")
+            self.flying[flight.ordinal] = flight
+            flight.launch(self.landed)
+        if parked:
+            return False
+        self._wait()
+        return True
+
+    def now(self) -> int:
+        """The database's time, in microseconds."""
+        return time.time_ns() // 1000 + self.skew
+
+    def hand_in(self) -> None:
+        """After the shift: wait for effects that still fly, to their deadline, and add what they found out."""
+        while effects := [f for f in self.flying.values() if f.effect and not f.overdue]:
+            try:
+                landed = self.landed.get(timeout=max(f.seconds_left() for f in effects) + BEAT)
+            except Empty:
+                return
+            self.flying.pop(landed.ordinal, None)
+            if landed.effect and landed.how != "lookup":
+                self._late(landed)
+
+    def _decide(self, draft: Draft) -> tuple[list[Flight], bool]:
+        """Follow `next_step` until it waits; returns what to launch after the append, and whether the shift may end."""
+        launches: list[Flight] = []
+        while True:
+            held = frozenset(self.flying.keys() | {f.ordinal for f in launches})
+            match next_step(draft.state, draft.now, held, draft.crashes):
+                case Record(entries):
+                    draft.put(*entries)
+                case Stop() as stop:
+                    draft.put(stop_entry(draft.state, stop))
+                case AskModel() as ask:
+                    if not launches and self._shift_over():
+                        return [], True
+                    launches.append(self._ask(draft, ask))
+                case Start(ordinals):
+                    launches += [f for o in ordinals if (f := self._start(draft, o))]
+                case Probe(ordinal, how):
+                    launches += [f for f in (self._probe(draft, ordinal, how),) if f]
+                case Wait():
+                    return launches, True
+
+    def _ask(self, draft: Draft, ask: AskModel) -> Flight:
+        seconds = 120.0
+        if ask.attempt == 1:
+            self._read_transcript()
+            content = self._message(draft, ask.new_segment)
+            payload = json.dumps(content, ensure_ascii=False)
+            if ask.new_segment:
+                reason = "bytes" if draft.state.segment else "start"
+                digest_of_tools = self.transcript.tools_digest
+                draft.add(e.SegmentStarted(draft.state.segment + 1, reason, draft.state.segment_bytes, digest_of_tools))
+            size = len(payload.encode())
+            fact = e.ModelAsked(1, size, draft.now + int(seconds * SECOND))
+            draft.add(fact, turn=draft.state.turn + 1, payload=payload)
+            self.turns += 1
+        else:
+            self._read_transcript()
+            draft.add(e.ModelAsked(ask.attempt, 0, draft.now + int(seconds * SECOND)))
+        return Flight(ASK, "ask", lambda flight: self._send(flight, seconds), seconds)
+
+    def _send(self, flight: Flight, seconds: float) -> object:
+        """Runs in the flight's thread, after the append: the transcript then ends with the message just stored."""
+        return ask_flight(self.provider, self.transcript.request(seconds=seconds)).work(flight)
+
+    def _message(self, draft: Draft, new_segment: bool) -> list[dict[str, Any]]:
+        try:
+            return self.transcript.next_message(draft, new_segment)
+        except LookupError as error:
+            raise Tampered(str(error)) from error
+
+    def _start(self, draft: Draft, ordinal: int) -> Flight | None:
+        args = self._arguments(draft, ordinal)
+        via = gate.admit(draft, ordinal, args)
+        if not via:
+            return None
+        call, turn = draft.state.calls[ordinal], draft.state.turn
+        tool = catalog().tools[call.tool]
+        key = call.key or operation_key(self.picture.uid, turn, ordinal, call.revision, call.definition, args)
+        half = int(tool.spec.retention / 2 * SECOND) if tool.spec.effect == Effect.KEYED else 0
+        draft.add(
+            e.CallStarted(
+                key, call.attempt + 1, draft.now + int(tool.spec.deadline * SECOND), via, request=call.args,
+                resend_until=(call.started or draft.now) + half if half else 0, look_up=tool.look_up is not None,
+            ),
+            call=ordinal,
+        )  # fmt: skip
+        return self._flight(draft, ordinal, "run", args, key)
+
+    def _probe(self, draft: Draft, ordinal: int, how: str) -> Flight | None:
+        args = self._arguments(draft, ordinal)
+        call = draft.state.calls[ordinal]
+        number = call.probes + 1
+        if how == "resend" and not gate.may_resend(draft, ordinal, args):
+            due = draft.state.limits.probe_due(draft.now, number)
+            draft.add(e.CallProbed(number, how, "asked"), call=ordinal)
+            draft.add(e.CallProbed(number, how, "told", "inconclusive", due), call=ordinal)
+            return None
+        draft.add(e.CallProbed(number, how, "asked"), call=ordinal)
+        return self._flight(draft, ordinal, how, args, call.key)
+
+    def _flight(self, draft: Draft, ordinal: int, how: str, args: str, key: str) -> Flight:
+        call = draft.state.calls[ordinal]
+        flight = call_flight(catalog().tools[call.tool], how, args, key, self.facts, self._may_send)
+        flight.ordinal, flight.turn, flight.revision = ordinal, draft.state.turn, call.revision
+        return flight
+
+    def _may_send(self) -> bool:
+        return self.picture.lease_until is not None and self.now() < self.picture.lease_until
+
+    def _arguments(self, draft: Draft, ordinal: int) -> str:
+        """Canonical arguments: from this draft or memory while the call was never asked about, else as stored."""
+        call, turn = draft.state.calls[ordinal], draft.state.turn
+        place = (turn, ordinal, call.revision)
+        for entry in draft.entries:
+            if isinstance(entry.fact, e.CallJudged) and (entry.ordinal, entry.revision) == place[1:] and entry.payload:
+                self.arguments[place] = entry.payload
+        if place not in self.arguments or call.approval:
+            self.arguments[place] = gate.stored_arguments(self.picture.run, turn, ordinal)
+        return self.arguments[place]
+
+    def _record(self, draft: Draft, flight: Flight) -> None:
+        if flight.how == "ask":
+            if draft.state.ask and not draft.state.ask.why:
+                answers.record_answer(draft, flight, self.transcript.labels, self.tools)
+            return
+        args = self._arguments(draft, flight.ordinal)
+        record = answers.record_outcome if flight.how == "run" else answers.record_probe
+        record(draft, flight, args, self.inputs)
+
+    def _late(self, flight: Flight) -> None:
+        """Add late evidence without a lease, on whatever picture is current; tried again when others append."""
+        args = gate.stored_arguments(self.picture.run, flight.turn, flight.ordinal)
+        for _ in range(20):
+            run = Run.objects.get(pk=self.picture.run)
+            draft = Draft(Picture.of(run), lease.now())
+            answers.late(draft, flight, args, self.inputs)
+            try:
+                if draft.entries:
+                    append(draft)
+                return
+            except (Stale, LeaseLost):
+                continue
+
+    def _late_alone(self, flight: Flight) -> None:
+        """As `_late`, from the thread of a flight that was left behind."""
+        try:
+            self._late(flight)
+        finally:
+            connection.close()
+
+    def _append(self, draft: Draft, release: bool) -> None:
+        old = self.picture
+        self.picture = append(draft, release=release)
+        self.transcript.follow(old, draft, self.picture)
+        if any(isinstance(x.fact, e.CallEnded) for x in draft.entries):
+            faultpoint("after_outcome")
+        if draft.state.turn != old.state.turn:
+            self.arguments = {}
+
+    def _wait(self) -> None:
+        """Wait for the first landing or a beat, then look whether others appended and what must be aborted."""
+        if not self.flying:
+            return
+        try:
+            self._land(self.landed.get(timeout=BEAT))
+            while True:
+                self._land(self.landed.get_nowait())
+        except Empty:
+            pass
+        if not self.in_hand:
+            self._beat()
+
+    def _land(self, flight: Flight) -> None:
+        if self.flying.get(flight.ordinal) is flight:
+            del self.flying[flight.ordinal]
+            self.in_hand.append(flight)
+        elif flight.abandoned and flight.effect:
+            self._late(flight)
+
+    def _beat(self) -> None:
+        seq, until, clock = lease.beat(self.picture)
+        self._synchronise(clock)
+        if until is None:
+            raise LeaseLost(f"run {self.picture.run}")
+        self.picture = replace(self.picture, lease_until=until)
+        if seq != self.picture.seq:
+            self._reload()
+        for ordinal, flight in list(self.flying.items()):
+            if self.picture.state.cancel and not (flight.effect and flight.how == "run"):
+                flight.cancelled.set()
+            if flight.overdue:
+                flight.late, flight.abandoned = self._late_alone if flight.effect else None, True
+                del self.flying[ordinal]
+
+    def _reload(self) -> None:
+        """Take the current row, if the lease is still ours, and the tail of events."""
+        run = Run.objects.get(pk=self.picture.run)
+        if run.epoch != self.picture.epoch or run.lease_until is None:
+            raise LeaseLost(f"run {run.pk}")
+        self.picture = Picture.of(run, mine=True)
+        self._read_tail()
+
+    def _read_tail(self) -> None:
+        if self.transcript.seq is not None:
+            self.transcript.load(self.picture)
+
+    def _read_transcript(self) -> None:
+        try:
+            self.transcript.load(self.picture)
+        except LookupError as error:
+            raise Tampered(str(error)) from error
+
+    def _shift_over(self) -> bool:
+        """After a while the run goes to the back of the queue, if others wait."""
+        long = time.monotonic() - self.began > SHIFT_SECONDS or self.turns >= SHIFT_TURNS
+        return long and bool(lease.due(1))
+
+    def _synchronise(self, clock: int) -> None:
+        self.skew = clock - time.time_ns() // 1000
+
+

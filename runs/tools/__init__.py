@@ -1,0 +1,1 @@
+"""Tools of the house; packages named in AGENTOPS_TOOLS add theirs."""
