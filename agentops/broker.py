@@ -16,15 +16,17 @@ from uuid import uuid4
 from kombu.transport import filesystem
 from kombu.utils.json import dumps, loads
 
+LOOK_UP = 0.25  # seconds
+
 
 class Channel(filesystem.Channel):
     """A queue is a folder; a message appears in it complete, by rename."""
 
-    def _put(self, queue: str, message: Any, **_: Any) -> None:
+    def _put(self, queue: str, payload: dict[str, Any], **kwargs: Any) -> None:  # type: ignore[override]  # as kombu's
         """Write beside, then rename: readers see all of it or nothing."""
         name = f"{time_ns():020d}_{uuid4().hex}.{queue}.msg"
         draft = Path(self.data_folder_out, f"{name}.draft")
-        draft.write_text(dumps(message))
+        draft.write_text(dumps(payload))
         draft.rename(draft.with_suffix(""))
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
@@ -48,3 +50,7 @@ class Transport(filesystem.Transport):
     """Registered under `filesystem://` by agentops.celery."""
 
     Channel = Channel
+
+    def drain_events(self, connection: Any, timeout: float | None = None) -> Any:
+        """The worker looks between two of these whether it was asked to stop; two seconds would be felt at Ctrl-C."""
+        return super().drain_events(connection, timeout=min(timeout or LOOK_UP, LOOK_UP))

@@ -29,3 +29,8 @@ class OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The whole record, traceback included, on one line."""
         return one_line(super().format(record))
+
+
+def not_health(record: logging.LogRecord) -> bool:
+    """Drop Django's line for each 503 of /healthz: its askers see the answer, and ask every few seconds."""
+    return "/healthz" not in record.getMessage()

@@ -5,82 +5,20 @@ The table of knobs for readers is in README.md. Nothing else in the project read
 
 from __future__ import annotations
 
-import importlib.util
-import ipaddress
 import os
-import re
 import secrets
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-T = TypeVar("T")
-env = environ.Env()
+from agentops.knobs import between, env, is_loopback, knob, packages, probe_delays, seconds
+from agentops.logs import not_health
+
 BASE_DIR = Path(__file__).resolve().parent.parent
-
-
-# --- reading ----------------------------------------------------------------------------------------------------------
-def knob(name: str, default: T, cast: Callable[[str], T], wants: str) -> T:
-    """The variable's value, or a refusal that names the variable and what it wants."""
-    raw = env.str(name, default="").strip()
-    if not raw:
-        return default
-    try:
-        return cast(raw)
-    except ValueError:
-        raise ImproperlyConfigured(f"{name}={raw!r} is wrong: it wants {wants}") from None
-
-
-def seconds(name: str, default: float) -> float:
-    """A positive number of seconds."""
-
-    def positive(raw: str) -> float:
-        value = float(raw)
-        if not 0 < value < 1_000_000:
-            raise ValueError
-        return value
-
-    return knob(name, default, positive, f"a positive number of seconds, for example {default:g}")
-
-
-def between(name: str, default: int, low: int, high: int) -> int:
-    """A whole number inside its bounds."""
-
-    def bounded(raw: str) -> int:
-        value = int(raw)
-        if not low <= value <= high:
-            raise ValueError
-        return value
-
-    return knob(name, default, bounded, f"a whole number from {low} to {high}")
-
-
-def probe_delays(raw: str) -> tuple[float, ...]:
-    """Growing delays of at most four probes (a fifth look belongs to a person)."""
-    delays = tuple(float(part) for part in raw.split(","))
-    if len(delays) > 4 or list(delays) != sorted(delays) or delays[0] < 0:
-        raise ValueError
-    return delays
-
-
-def packages(raw: str) -> tuple[str, ...]:
-    """Names of importable packages: a mistyped one must stop the start, not silently offer no tools."""
-    names = tuple(part.strip() for part in raw.split(",") if part.strip())
-    for name in names:
-        try:
-            found = re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name) and importlib.util.find_spec(name)
-        except ImportError:
-            found = None
-        if not found:
-            raise ImproperlyConfigured(
-                f"AGENTOPS_TOOLS names {name!r}, which cannot be imported: install it or correct the name"
-            )
-    return names
 
 
 # --- the data folder --------------------------------------------------------------------------------------------------
@@ -140,14 +78,6 @@ DEBUG = False  # no knob: a page of internals is never the answer
 
 # --- where people reach it --------------------------------------------------------------------------------------------
 PORT = between("PORT", 8000, 1, 65535)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name can only mean this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def origin() -> tuple[str, str, bool]:
@@ -304,13 +234,13 @@ def database() -> dict[str, Any]:
     """SQLite in the data folder, or the PostgreSQL that DATABASE_URL names."""
     raw = env.str("DATABASE_URL", default="").strip() or f"sqlite:///{VAR / 'agentops.sqlite3'}"
     wants = "postgresql://user:password@host:5432/name or sqlite:////absolute/path"
+    scheme = raw.partition("://")[0]
     try:
-        config: dict[str, Any] = environ.Env.db_url_config(raw)
-        scheme = urlsplit(raw).scheme
+        known = scheme in ("sqlite", "postgres", "postgresql") and ":memory:" not in raw
+        config: dict[str, Any] = environ.Env.db_url_config(raw) if known else {}
     except ValueError:
-        config, scheme = {}, ""
-    if scheme not in ("sqlite", "postgres", "postgresql") or not config.get("NAME") or config["NAME"] == ":memory:":
-        # The value may hold a password: it is not repeated.
+        config = {}
+    if not config.get("NAME"):  # the value may hold a password: it is not repeated
         raise ImproperlyConfigured(f"DATABASE_URL is wrong: it wants {wants}")
     options = config.pop("OPTIONS", {})
     return config | (
@@ -344,7 +274,9 @@ def url(name: str, default: str, schemes: tuple[str, ...]) -> str:
     """An address with one of the known schemes; never repeated in the refusal, it may hold a password."""
     value = env.str(name, default="").strip() or default
     if value and urlsplit(value).scheme not in schemes:
-        raise ImproperlyConfigured(f"{name} is wrong: it wants an address that starts with {' or '.join(schemes)}://")
+        raise ImproperlyConfigured(
+            f"{name} is wrong: it wants an address that starts with {' or '.join(f'{s}://' for s in schemes)}"
+        )
     return value
 
 
@@ -388,11 +320,13 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"()": "agentops.logs.OneLine"}},
+    "filters": {"not_health": {"()": "django.utils.log.CallbackFilter", "callback": not_health}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env.str("AGENTOPS_LOG_LEVEL", default="INFO").upper()},
     "loggers": {
         # Django's own handlers would mail or print a second time.
         "django": {"handlers": [], "propagate": True},
+        "django.request": {"filters": ["not_health"]},
         "django.server": {"handlers": [], "propagate": True},
         "django.security.DisallowedHost": {"level": "CRITICAL"},  # scanners: answered with 400, not worth a traceback
         "kombu": {"level": "WARNING"},

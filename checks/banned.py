@@ -23,14 +23,14 @@ IN_TEMPLATES = {
 IN_CODE = {
     r"\bmark_safe\(|\bSafeString\(": "mark_safe: use format_html, or escape",
     r"\bshell\s*=\s*True": "shell=True: pass a list",
-    r"\bpickle\b": "pickle: JSON only",
+    r"\bimport pickle\b|\bpickle\.load": "pickle: JSON only",
     r"\byaml\.load\(": "yaml.load: use safe_load",
     r"\bRawSQL\(|\.extra\(": "unchecked SQL: use a query or a cursor with parameters",
 }
 IN_TESTS = {
     r"(?i)task_always_eager": "eager Celery proves nothing about workers: use the stack",
     r"\bInMemoryChannelLayer\b": "the stock in-memory layer only works by luck across threads: use the configured one",
-    r"\bunittest\.mock\b|\bmock\.patch\b|\bmocker\.": "no mocks: use the scripted provider and the demo service's faults",
+    r"\bunittest\.mock\b|\bmock\.patch\b|\bmocker\.": "no mocks: use the scripted provider and the demo's faults",
 }
 ALLOWED = {("agentops/layers.py", r"\bInMemoryChannelLayer\b")}  # its subclass, which is the fix
 

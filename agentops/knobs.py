@@ -1,0 +1,81 @@
+"""Reading one variable: its value, or a refusal that names the variable and says what it wants."""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+T = TypeVar("T")
+env = environ.Env()
+
+
+def knob(name: str, default: T, cast: Callable[[str], T], wants: str) -> T:
+    """The variable's value, or a refusal that names the variable and what it wants."""
+    raw = env.str(name, default="").strip()
+    if not raw:
+        return default
+    try:
+        return cast(raw)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name}={raw!r} is wrong: it wants {wants}") from None
+
+
+def seconds(name: str, default: float) -> float:
+    """A positive number of seconds."""
+
+    def positive(raw: str) -> float:
+        value = float(raw)
+        if not 0 < value < 1_000_000:
+            raise ValueError
+        return value
+
+    return knob(name, default, positive, f"a positive number of seconds, for example {default:g}")
+
+
+def between(name: str, default: int, low: int, high: int) -> int:
+    """A whole number inside its bounds."""
+
+    def bounded(raw: str) -> int:
+        value = int(raw)
+        if not low <= value <= high:
+            raise ValueError
+        return value
+
+    return knob(name, default, bounded, f"a whole number from {low} to {high}")
+
+
+def probe_delays(raw: str) -> tuple[float, ...]:
+    """Growing delays of at most four probes (a fifth look belongs to a person)."""
+    delays = tuple(float(part) for part in raw.split(","))
+    if len(delays) > 4 or list(delays) != sorted(delays) or delays[0] < 0:
+        raise ValueError
+    return delays
+
+
+def packages(raw: str) -> tuple[str, ...]:
+    """Names of importable packages: a mistyped one must stop the start, not silently offer no tools."""
+    names = tuple(part.strip() for part in raw.split(",") if part.strip())
+    for name in names:
+        try:
+            found = re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name) and importlib.util.find_spec(name)
+        except ImportError:
+            found = None
+        if not found:
+            raise ImproperlyConfigured(
+                f"AGENTOPS_TOOLS names {name!r}, which cannot be imported: install it or correct the name"
+            )
+    return names
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name can only mean this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
