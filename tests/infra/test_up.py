@@ -108,6 +108,7 @@ def test_health_names_what_is_not_alive_and_what_to_do(made: Stack) -> None:
     answer = until(lambda: (a := made.healthz()).status_code == 503 and a.json(), 10, "503")
     assert [name for name, part in answer.items() if isinstance(part, dict) and not part["ok"]] == ["sweeper"]
     assert "manage.py sweep" in answer["sweeper"]["what_to_do"]
+    os.kill(made.processes()["sweeper"], signal.SIGCONT)
 
 
 # --- ending and starting again ----------------------------------------------------------------------------------------
