@@ -1,6 +1,7 @@
 """Decide, edit, attest. The approval row answers first: who was first, whether it expired, which bytes it binds."""
 
 import json
+from typing import Any
 
 from django.contrib.auth.models import User
 
@@ -67,10 +68,12 @@ def edit(approval_id: int, person: User, action_digest: str, arguments: str, why
 
 def _draft_edit(draft: Draft, approval: Approval, person: User, args: str, why: str) -> None:
     ordinal, call = approval.ordinal, draft.state.calls[approval.ordinal]
-    who = {"actor": "person", "person": person.pk}
+    who: dict[str, Any] = {"actor": "person", "person": person.pk}
     draft.add(e.CallEdited(digest(args), call.args, why), call=ordinal, revision=call.revision + 1, payload=args, **who)
     draft.add(e.ApprovalClosed(approval.n, "superseded", "edited"), call=ordinal)
-    verdict = gate.propose(draft, catalog().tools[call.tool].spec, ordinal, call.label, args, revision=call.revision + 1)
+    verdict = gate.propose(
+        draft, catalog().tools[call.tool].spec, ordinal, call.label, args, revision=call.revision + 1
+    )
     if verdict.verdict == "deny":
         raise Refused(f"The policy denies the edited call: {verdict.why}. Nothing was changed.", 422)
     asked = draft.state.calls[ordinal]
@@ -78,7 +81,9 @@ def _draft_edit(draft: Draft, approval: Approval, person: User, args: str, why: 
         draft.add(e.Decided(asked.approval, asked.action, "approve", why or "edited"), call=ordinal, **who)
 
 
-def attest(run_id: int, turn: int, ordinal: int, person: User, verdict: str, reference: str = "", why: str = "") -> None:
+def attest(
+    run_id: int, turn: int, ordinal: int, person: User, verdict: str, reference: str = "", why: str = ""
+) -> None:
     """A person says what became of an unknown effect: happened (with its reference), not_happened, or again.
 
     "again" runs the gate now and starts the same revision under the same key. Raises `Refused`.
@@ -130,7 +135,7 @@ def _find(approval_id: int, person: User) -> Approval:
 
 
 def _check(draft: Draft, approval: Approval, person: User, vote: str, action_digest: str) -> bool:
-    """False if this is the person's own decision once more. The order of answers: closed, expired, changed, excluded."""
+    """False if this is the person's own decision once more. Order of answers: closed, expired, changed, excluded."""
     if approval.status != "pending":
         votes = list(Decision.objects.filter(approval=approval).select_related("person"))
         if any(d.person_id == person.pk and d.vote == vote and d.digest == action_digest for d in votes):
@@ -150,7 +155,7 @@ def _too_late(approval: Approval, votes: list[Decision]) -> Refused:
         return Refused("This approval has expired. Nothing ran; the agent is told.", 410)
     if votes:
         winner = votes[0]
-        return Refused(f"{winner.person.get_username()} has already {WORDS[winner.vote]} this. Your vote was not needed.")
+        return Refused(f"{winner.person.username} has already {WORDS[winner.vote]} this; your vote was not needed.")
     return Refused(f"This approval is no longer open: {approval.status}. {approval.closed_why}".strip())
 
 

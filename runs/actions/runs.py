@@ -39,7 +39,7 @@ def start_run(
     """
     need(starter, "start")
     definition = agent_version.definition
-    opening = {
+    opening: dict[str, Any] = {
         "goal": goal.strip(),
         "inputs": _inputs(definition, inputs or {}),
         "facts": {name: {"value": value, "source": "starter"} for name, value in (facts or {}).items()},
@@ -163,7 +163,9 @@ def close_failed(run_id: int, person: User, why: str) -> None:
         for ordinal, call in draft.state.having("waiting", "ready").items():
             if call.approval_status in ("pending", "approved"):
                 draft.add(e.ApprovalClosed(call.approval, "withdrawn", "the run was given up"), call=ordinal)
-        unfinished = [f"call:{draft.state.turn}.{o} {c.tool} {c.status}" for o, c in draft.state.calls.items() if not c.ended]
+        unfinished = [
+            f"call:{draft.state.turn}.{o} {c.tool} {c.status}" for o, c in draft.state.calls.items() if not c.ended
+        ]
         fact = e.RunEnded("failed", why.strip()[:2000] or draft.state.stop.reason, unfinished)
         draft.add(fact, actor="person", person=person.pk)
 

@@ -21,7 +21,9 @@ class Proof:
     changed: tuple[str, ...] = field(default=())
 
 
-def meets(checks: Iterable[Check], tool: str, args: Mapping[str, Any], data: Any, inputs: Mapping[str, Any]) -> list[str]:
+def meets(
+    checks: Iterable[Check], tool: str, args: Mapping[str, Any], data: Any, inputs: Mapping[str, Any]
+) -> list[str]:
     """Ids of the checks that an ok outcome of `tool` meets."""
     known = {**args, **(data if isinstance(data, Mapping) else {})}
     return [

@@ -20,7 +20,9 @@ def strict_loads(text: str) -> Any:
     Raises `BadJson`.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_int=_integer, parse_float=_real)
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_refuse, parse_int=_integer, parse_float=_real
+        )
     except RecursionError as error:
         raise BadJson(f"nested deeper than {DEPTH}") from error
     except json.JSONDecodeError as error:
@@ -51,7 +53,9 @@ def operation_key(run: str, turn: int, ordinal: int, revision: int, definition: 
     return digest(canonical(["agentops/operation/v1", run, turn, ordinal, revision, definition, args]))
 
 
-def action_digest(run: str, turn: int, ordinal: int, revision: int, definition: str, args: str, objects: list[str]) -> str:
+def action_digest(
+    run: str, turn: int, ordinal: int, revision: int, definition: str, args: str, objects: list[str]
+) -> str:
     """What an approval binds: this call at this revision, with these bytes, for these targets (DESIGN.md 7)."""
     return digest(canonical(["agentops/action/v1", run, turn, ordinal, revision, definition, args, objects]))
 
@@ -86,5 +90,10 @@ def _depth(value: Any) -> int:
     level, depth = [value], 0
     while level and depth <= DEPTH:
         depth += 1
-        level = [v for item in level if isinstance(item, dict | list) for v in (item.values() if isinstance(item, dict) else item)]
+        level = [
+            v
+            for item in level
+            if isinstance(item, dict | list)
+            for v in (item.values() if isinstance(item, dict) else item)
+        ]
     return depth - 1

@@ -6,7 +6,7 @@ arguments, results) is the payload, of which the chain keeps the digest. A chang
 """
 
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 Body = dict[str, Any]
 
@@ -15,11 +15,16 @@ class UnknownEvent(ValueError):
     """This code cannot read an event of this kind or version; newer code wrote it."""
 
 
-@dataclass(frozen=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Fact:
-    """Base of all facts; `kind` is the class name."""
+    """Base of all facts: every subclass is a frozen dataclass; `kind` is its name."""
 
     VERSION: ClassVar[int] = 1
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls) -> None:
+        """Make the subclass a frozen dataclass."""
+        dataclass(frozen=True)(cls)
 
     @property
     def kind(self) -> str:
@@ -43,7 +48,6 @@ class Entry:
     epoch: int = 0
 
 
-@dataclass(frozen=True)
 class RunStarted(Fact):
     agent: str
     goal: str
@@ -54,7 +58,6 @@ class RunStarted(Fact):
     policy: int
 
 
-@dataclass(frozen=True)
 class SegmentStarted(Fact):
     segment: int
     reason: str
@@ -62,14 +65,12 @@ class SegmentStarted(Fact):
     tools: str
 
 
-@dataclass(frozen=True)
 class ModelAsked(Fact):
     attempt: int
     bytes: int
     deadline: int
 
 
-@dataclass(frozen=True)
 class ModelAnswered(Fact):
     stop: str
     tokens: int
@@ -78,14 +79,12 @@ class ModelAnswered(Fact):
     ms: int
 
 
-@dataclass(frozen=True)
 class ModelFailed(Fact):
     reason: str
     retry_at: int = 0
     ms: int = 0
 
 
-@dataclass(frozen=True)
 class CallJudged(Fact):
     label: str
     tool: str
@@ -101,7 +100,6 @@ class CallJudged(Fact):
     standing: str = ""
 
 
-@dataclass(frozen=True)
 class ApprovalRequested(Fact):
     n: int
     digest: str
@@ -110,14 +108,12 @@ class ApprovalRequested(Fact):
     expires: int = 0
 
 
-@dataclass(frozen=True)
 class ApprovalClosed(Fact):
     n: int
     how: str
     why: str = ""
 
 
-@dataclass(frozen=True)
 class Decided(Fact):
     n: int
     digest: str
@@ -125,14 +121,12 @@ class Decided(Fact):
     why: str = ""
 
 
-@dataclass(frozen=True)
 class CallEdited(Fact):
     args: str
     was: str
     why: str = ""
 
 
-@dataclass(frozen=True)
 class CallStarted(Fact):
     key: str
     attempt: int
@@ -144,7 +138,6 @@ class CallStarted(Fact):
     look_up: bool = False
 
 
-@dataclass(frozen=True)
 class CallEnded(Fact):
     outcome: str
     status: str = ""
@@ -161,7 +154,6 @@ class CallEnded(Fact):
     after_cancel: bool = False
 
 
-@dataclass(frozen=True)
 class CallProbed(Fact):
     n: int
     how: str
@@ -170,7 +162,6 @@ class CallProbed(Fact):
     due: int = 0
 
 
-@dataclass(frozen=True)
 class CallSettled(Fact):
     to: str
     proof: str
@@ -186,57 +177,47 @@ class CallSettled(Fact):
     why: str = ""
 
 
-@dataclass(frozen=True)
 class QuestionAsked(Fact):
     question: str
     schema: Body
 
 
-@dataclass(frozen=True)
 class QuestionAnswered(Fact):
     answer: Any
     observation: str
 
 
-@dataclass(frozen=True)
 class NoteAdded(Fact):
     text: str
 
 
-@dataclass(frozen=True)
 class PauseAsked(Fact):
     pass
 
 
-@dataclass(frozen=True)
 class Resumed(Fact):
     pass
 
 
-@dataclass(frozen=True)
 class CancelAsked(Fact):
     why: str = ""
 
 
-@dataclass(frozen=True)
 class LimitsChanged(Fact):
     limits: Body
     why: str = ""
 
 
-@dataclass(frozen=True)
 class FinishClaimed(Fact):
     evidence: list[str]
 
 
-@dataclass(frozen=True)
 class FinishRefused(Fact):
     missing: list[str]
     counted: bool
     observation: str = ""
 
 
-@dataclass(frozen=True)
 class RunStopped(Fact):
     status: str
     reason: str
@@ -244,14 +225,12 @@ class RunStopped(Fact):
     detail: str = ""
 
 
-@dataclass(frozen=True)
 class RunEnded(Fact):
     status: str
     reason: str = ""
     unfinished: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
 class LateEvidence(Fact):
     outcome: str
     key: str
@@ -263,17 +242,14 @@ class LateEvidence(Fact):
     evidence: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
 class IncidentOpened(Fact):
     what: str
 
 
-@dataclass(frozen=True)
 class SignedOff(Fact):
     what: str
 
 
-@dataclass(frozen=True)
 class PayloadErased(Fact):
     erased: int
 
@@ -292,7 +268,9 @@ def load(kind: str, body: Body) -> Fact:
     """The fact of a stored body. Raises `UnknownEvent` for a kind, version or field that this code does not know."""
     cls = KINDS.get(kind)
     if cls is None or body.get("v", 1) != cls.VERSION:
-        raise UnknownEvent(f"{kind} version {body.get('v', 1)} is not known to this code; run the version that wrote it")
+        raise UnknownEvent(
+            f"{kind} version {body.get('v', 1)} is not known to this code; run the version that wrote it"
+        )
     try:
         return cls(**{name: value for name, value in body.items() if name != "v"})
     except TypeError as error:

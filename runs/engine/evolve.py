@@ -93,7 +93,7 @@ VERDICTS = {"allow": "ready", "ask": "waiting", "deny": "denied", "invalid": "in
 
 def call_judged(state: RunState, entry: e.Entry, fact: e.CallJudged) -> Evolved:
     old = state.calls.get(entry.ordinal)
-    judged = dict(rule=fact.rule, exclude=fact.exclude, standing=fact.standing)
+    judged: dict[str, Any] = {"rule": fact.rule, "exclude": fact.exclude, "standing": fact.standing}
     if old is not None and old.revision == entry.revision and old.status == "ready":
         # Judged again at its start: what may have been sent is in doubt, not denied.
         status = "unknown" if fact.verdict == "deny" and old.maybe_sent else VERDICTS[fact.verdict]
@@ -180,7 +180,9 @@ def call_settled(state: RunState, entry: e.Entry, fact: e.CallSettled) -> Evolve
     if fact.to == "done":
         state, touched = _done(state, entry, call, fact)
     elif fact.to == "ready":
-        state, touched = _touch(state, entry, call.to("ready", due=0, probes=0, misses=0, maybe_sent=fact.proof != "class"))
+        state, touched = _touch(
+            state, entry, call.to("ready", due=0, probes=0, misses=0, maybe_sent=fact.proof != "class")
+        )
     else:
         state, touched = _touch(state, entry, call.to(fact.to, observation=fact.observation, maybe_sent=False))
     if state.stop and state.stop.reason == "unknown_effect" and not state.having("unknown"):

@@ -41,7 +41,8 @@ class Limits:
                 raise BadLimits(f"limit {name!r} is not known; known are {', '.join(sorted(known))}")
             if name != "probes" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise BadLimits(f"limit {name!r} must be a whole number of at least 1, not {value!r}")
-        return cls(**{name: tuple(v) if name == "probes" else v for name, v in given.items()})
+        values: dict[str, Any] = {name: tuple(v) if name == "probes" else v for name, v in given.items()}
+        return cls(**values)
 
     def probe_due(self, now: int, probes: int) -> int:
         """When the next probe may go out, `probes` having been sent."""

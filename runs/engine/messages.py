@@ -82,8 +82,14 @@ def opening(goal: str, inputs: Mapping[str, Any], facts: Mapping[str, Any]) -> l
     `inputs`: name -> {"value", "trust": trusted | untrusted}; `facts`: name -> {"value", "source"}.
     """
     lines = [text(f"Goal: {goal}")]
-    lines += [text(f'<input name="{escape(k)}" trust="{v["trust"]}">{escape(str(v["value"]))}</input>') for k, v in inputs.items()]
-    lines += [text(f'<fact name="{escape(k)}" source="{escape(v["source"])}">{escape(str(v["value"]))}</fact>') for k, v in facts.items()]
+    lines += [
+        text(f'<input name="{escape(k)}" trust="{v["trust"]}">{escape(str(v["value"]))}</input>')
+        for k, v in inputs.items()
+    ]
+    lines += [
+        text(f'<fact name="{escape(k)}" source="{escape(v["source"])}">{escape(str(v["value"]))}</fact>')
+        for k, v in facts.items()
+    ]
     return lines
 
 
@@ -95,7 +101,10 @@ def observation(kind: str, status: str, data: Any, evidence: Iterable[str], sour
     shown |= {"evidence": list(evidence)} if evidence else {}
     size = len(json.dumps(data, ensure_ascii=False))
     if size > OBSERVATION:
-        data = {"cut": f"the first {OBSERVATION} of {size} characters", "text": json.dumps(data, ensure_ascii=False)[:OBSERVATION]}
+        data = {
+            "cut": f"the first {OBSERVATION} of {size} characters",
+            "text": json.dumps(data, ensure_ascii=False)[:OBSERVATION],
+        }
     return json.dumps(shown | ({"data": data} if data is not None else {}), ensure_ascii=False)
 
 
@@ -125,7 +134,9 @@ def follow_up(state: RunState, tail: Iterable[e.Entry]) -> list[Block]:
         if isinstance(entry.fact, e.NoteAdded):
             blocks.append(text(f"Note from a person: {entry.fact.text}"))
         elif isinstance(entry.fact, e.FinishRefused) and not entry.ordinal:
-            blocks.append(text("Ending with text alone is a claim without evidence. Missing: " + "; ".join(entry.fact.missing)))
+            blocks.append(
+                text("Ending with text alone is a claim without evidence. Missing: " + "; ".join(entry.fact.missing))
+            )
         elif isinstance(entry.fact, e.Resumed):
             blocks.append(text("A person resumed the run."))
     return blocks or [text("Go on.")]
@@ -142,12 +153,21 @@ def result(state: RunState, ordinal: int, entries: list[e.Entry]) -> Block:
     if call.edited:
         edit = next(x for x in reversed(about) if isinstance(x.fact, e.CallEdited))
         shown |= {"edited_by_person": True, "arguments": json.loads(edit.payload or "{}")}
-    stored = next((x.payload for x in reversed(about) if _observation_of(x) == call.observation), None) if call.observation else None
+    stored = (
+        next((x.payload for x in reversed(about) if _observation_of(x) == call.observation), None)
+        if call.observation
+        else None
+    )
     if call.observation and stored is None:
         raise LookupError(f"the result of call {state.turn}.{ordinal} is gone from the record")
     shown |= json.loads(stored) if stored else _told(call.status, call.outcome, about)
     failed = shown.get("outcome") not in ("ok", "declined")
-    return {"type": "tool_result", "tool_use_id": call.label, "content": json.dumps(shown, ensure_ascii=False), "is_error": failed}
+    return {
+        "type": "tool_result",
+        "tool_use_id": call.label,
+        "content": json.dumps(shown, ensure_ascii=False),
+        "is_error": failed,
+    }
 
 
 def _observation_of(entry: e.Entry) -> str:
@@ -167,5 +187,8 @@ def _told(status: str, outcome: str, about: list[e.Entry]) -> dict[str, Any]:
         return {"outcome": "expired", "reason": "nobody decided in time; nothing was done"}
     if status == "not_executed":
         presumed = any(isinstance(f, e.CallSettled) and f.presumed for f in facts)
-        return {"outcome": "not_executed", "reason": "presumed: two look-ups found nothing" if presumed else "a person attests it"}
+        return {
+            "outcome": "not_executed",
+            "reason": "presumed: two look-ups found nothing" if presumed else "a person attests it",
+        }
     return {"outcome": outcome or status}

@@ -93,11 +93,12 @@ def next_step(state: RunState, now: int, held: frozenset[int] = frozenset(), cra
 
 
 def ended(s: Situation) -> Step | None:
+    """0: after the end nothing follows by itself."""
     return Wait(None, "ended") if s.state.end else None
 
 
 def truth(s: Situation) -> Step | None:
-    """What is already true but not yet recorded."""
+    """1: what is already true but not yet recorded."""
     found = [entry for o, call in sorted(s.state.calls.items()) for entry in _truth_of(s, o, call)]
     ask = s.state.ask
     if ask and not ask.why and ASK not in s.held:
@@ -129,7 +130,7 @@ def _entry(s: Situation, ordinal: int, call: CallState, fact: e.Fact) -> e.Entry
 
 
 def cancel(s: Situation) -> Step | None:
-    """Cancelling is not undoing: what flies is awaited, what is unknown is looked up or put to a person."""
+    """2: cancelling is not undoing: what flies is awaited, what is unknown is looked up or put to a person."""
     if not s.state.cancel:
         return None
     if s.flying:
@@ -142,6 +143,7 @@ def cancel(s: Situation) -> Step | None:
 
 
 def stopped_or_paused(s: Situation) -> Step | None:
+    """3: only expiry goes on by itself."""
     if not (s.state.stop or s.state.paused):
         return None
     why = "stopped" if s.state.stop else "paused"
@@ -149,16 +151,18 @@ def stopped_or_paused(s: Situation) -> Step | None:
 
 
 def crashed(s: Situation) -> Step | None:
+    """4: a run that keeps killing its workers is put to people."""
     return Stop("crashes") if s.crashes >= s.state.limits.crashes and not s.flying else None
 
 
 def doubt_first(s: Situation) -> Step | None:
-    """Nothing new begins with an effect in doubt that a machine can clear up now."""
+    """5: nothing new begins with an effect in doubt that a machine can clear up now."""
     probe = _probe(s)
     return probe if isinstance(probe, Probe) else None
 
 
 def start(s: Situation) -> Step | None:
+    """6: what may start, within the limits; a limit stops the run only when nothing flies."""
     ordinals = _startable(s)
     if not ordinals:
         return None
@@ -170,11 +174,12 @@ def start(s: Situation) -> Step | None:
 
 
 def flying(s: Situation) -> Step | None:
+    """7: something of ours is in the air."""
     return Wait(s.now + BEAT, "flying") if s.flying else None
 
 
 def later(s: Situation) -> Step | None:
-    """A back-off or a probe that is not due yet."""
+    """8: a back-off or a probe that is not due yet."""
     probe = _probe(s)
     dues = [call.due for call in s.state.having("ready").values() if call.due > s.now]
     if isinstance(probe, Wait) and probe.until is not None:
@@ -183,19 +188,22 @@ def later(s: Situation) -> Step | None:
 
 
 def people(s: Situation) -> Step | None:
+    """9: people are asked; no worker waits for them."""
     return Wait(_expiry(s), "people") if s.state.having("waiting") else None
 
 
 def unknown_effect(s: Situation) -> Step | None:
+    """10: no machine can tell what happened: a person must."""
     return Stop("unknown_effect", _named(s.unknown)) if s.unknown else None
 
 
 def gave_up(s: Situation) -> Step | None:
+    """11: the model gave up, and says why."""
     return Stop("give_up") if s.state.gave_up else None
 
 
 def turn_complete(s: Situation) -> Step | None:
-    """Everything of the turn is settled: limits, then the next question to the model."""
+    """12: everything of the turn is settled: limits, then the next question to the model."""
     if s.state.ask:
         return None
     state, limits = s.state, s.state.limits
@@ -215,6 +223,7 @@ def turn_complete(s: Situation) -> Step | None:
 
 
 def ask_again(s: Situation) -> Step | None:
+    """13: the request to the model failed: for good, for now, or worth another attempt."""
     ask = s.state.ask
     assert ask is not None and ask.why, "an open request is in the air or has failed"
     if ask.why in FATAL_ASKS:
@@ -305,4 +314,3 @@ def _expiry(s: Situation) -> int | None:
 
 def _named(calls: dict[int, CallState]) -> str:
     return ", ".join(call.tool for call in calls.values())
-

@@ -58,7 +58,9 @@ class Policy:
                 Rule(**{**rule, "tools": tuple(rule["tools"]), "when": tuple(rule.get("when", ()))})
                 for rule in content.get("rules", ())
             )
-            policy = cls(number, content.get("defaults", {}), content.get("risk", {}), tuple(content.get("off", ())), rules)
+            policy = cls(
+                number, content.get("defaults", {}), content.get("risk", {}), tuple(content.get("off", ())), rules
+            )
         except (TypeError, KeyError) as error:
             raise BadPolicy(f"policy {number}: {error}") from error
         policy.check()
@@ -94,19 +96,25 @@ class Verdict:
 def judge(spec: ToolSpec, args: Mapping[str, Any], policy: Policy, *, starter: int, unattended: bool) -> Verdict:
     """The verdict on one call: kill switches, then the strictest of the matching rules and the floor for high risk."""
     if spec.name in policy.off or "*" in policy.off:
-        return Verdict("deny", "kill-switch", f"{spec.name} is switched off", policy.number, trace=("kill switch: deny",))
+        return Verdict(
+            "deny", "kill-switch", f"{spec.name} is switched off", policy.number, trace=("kill switch: deny",)
+        )
     high = policy.risk.get(spec.name, spec.risk) == Risk.HIGH
     matching = [rule for rule in policy.rules if rule.applies(spec.name, args)]
     default = policy.defaults.get(spec.name, "ask")
     if not matching:
         matching = [Rule("default", default, (spec.name,), why=f"the default for {spec.name} is {default}")]
     if high:
-        matching.insert(0, Rule("high-risk", "ask", (spec.name,), why="high risk: another person decides", exclude_starter=True))
+        matching.insert(
+            0, Rule("high-risk", "ask", (spec.name,), why="high risk: another person decides", exclude_starter=True)
+        )
     strictest = max(matching, key=lambda rule: STRICTNESS[rule.effect])
     asking = [rule for rule in matching if rule.effect == "ask"]
     trace = tuple(f"{rule.id}: {rule.effect}" for rule in matching)
     if strictest.effect == "ask" and unattended:
-        return Verdict("deny", strictest.id, "nobody watches this run, so what asks is denied", policy.number, trace=trace)
+        return Verdict(
+            "deny", strictest.id, "nobody watches this run, so what asks is denied", policy.number, trace=trace
+        )
     return Verdict(
         strictest.effect,
         strictest.id,

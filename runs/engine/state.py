@@ -4,7 +4,7 @@ Full names here, short keys only in the stored text: the state is written with e
 """
 
 import json
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 from runs.engine.canonical import digest
@@ -13,30 +13,36 @@ from runs.engine.machines import CALL, CALL_ENDS, move
 
 VERSION = 1
 PROBES = 4
+SHORT = {
+    "status": "st", "revision": "rev", "label": "label", "tool": "tool", "definition": "def", "effect": "eff",
+    "args": "args", "objects": "objs", "approval": "an", "approval_status": "ap", "expires": "exp", "action": "dg",
+    "exclude": "ex", "rule": "rule", "standing": "std", "key": "key", "attempt": "att", "epoch": "ep",
+    "deadline": "dl", "due": "due", "started": "t0", "resend_until": "ru", "look_up": "lu", "probes": "pr",
+    "probing": "pe", "misses": "mi", "outcome": "out", "observation": "obs", "late": "late", "question": "q",
+    "edited": "ed", "maybe_sent": "sent", "tries": "tr", "why": "why", "turns": "turns", "calls": "calls",
+    "tokens": "tok", "ms": "ms", "repeats": "rep", "failures": "fail", "refusals": "ref", "claims": "cl",
+    "reason": "re", "turn": "turn", "segment": "seg", "segment_bytes": "segb", "segment_seq": "segq", "ask": "ask",
+    "notes": "notes", "signature": "sig", "limits": "limits", "n": "n", "paused": "paused", "cancel": "cancel",
+    "gave_up": "gave", "stop": "stop", "end": "end", "t": "t", "starter": "by", "unattended": "un",
+    "checks": "checks", "met": "met", "effects": "fx",
+}  # fmt: skip
+LONG = {key: name for name, key in SHORT.items()}
 
 
-def short(key: str, default: Any = MISSING, factory: Any = MISSING) -> Any:
-    """A field with its key in the stored text."""
-    return field(default=default, default_factory=factory, metadata={"key": key})  # type: ignore[call-overload]
-
-
+@dataclass(frozen=True)
 class Stored:
     """Frozen dataclasses that leave defaults out of their stored form."""
 
     def dump(self) -> dict[str, Any]:
         """Stored form: short keys, defaults left out."""
-        out = {}
-        for f in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, f.name)
-            if value != (f.default if f.default is not MISSING else f.default_factory()):
-                out[f.metadata["key"]] = value
-        return out
+        plain = type(self)()
+        pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return {SHORT[name]: value for name, value in pairs if value != getattr(plain, name)}
 
     @classmethod
     def load(cls, stored: dict[str, Any]) -> Self:
         """Inverse of `dump`. Raises `KeyError` for a key that this code does not know."""
-        names = {f.metadata["key"]: f.name for f in fields(cls)}  # type: ignore[arg-type]
-        return cls(**{names[key]: value for key, value in stored.items()})
+        return cls(**{LONG[key]: value for key, value in stored.items()})
 
 
 @dataclass(frozen=True)
@@ -47,38 +53,38 @@ class CallState(Stored):
     `probing` is the epoch that has a probe out, `misses` counts look-ups that found nothing after the deadline.
     """
 
-    status: str = short("st", "proposed")
-    revision: int = short("rev", 1)
-    label: str = short("label", "")
-    tool: str = short("tool", "")
-    definition: str = short("def", "")
-    effect: str = short("eff", "opaque")
-    args: str = short("args", "")
-    objects: list[str] = short("objs", factory=list)
-    approval: int = short("an", 0)
-    approval_status: str = short("ap", "")
-    expires: int = short("exp", 0)
-    action: str = short("dg", "")
-    exclude: list[int] = short("ex", factory=list)
-    rule: str = short("rule", "")
-    standing: str = short("std", "")
-    key: str = short("key", "")
-    attempt: int = short("att", 0)
-    epoch: int = short("ep", 0)
-    deadline: int = short("dl", 0)
-    due: int = short("due", 0)
-    started: int = short("t0", 0)
-    resend_until: int = short("ru", 0)
-    look_up: bool = short("lu", False)
-    probes: int = short("pr", 0)
-    probing: str = short("pe", "")
-    misses: int = short("mi", 0)
-    outcome: str = short("out", "")
-    observation: str = short("obs", "")
-    late: dict[str, Any] = short("late", factory=dict)
-    question: bool = short("q", False)
-    edited: bool = short("ed", False)
-    maybe_sent: bool = short("ms", False)
+    status: str = "proposed"
+    revision: int = 1
+    label: str = ""
+    tool: str = ""
+    definition: str = ""
+    effect: str = "opaque"
+    args: str = ""
+    objects: list[str] = field(default_factory=list)
+    approval: int = 0
+    approval_status: str = ""
+    expires: int = 0
+    action: str = ""
+    exclude: list[int] = field(default_factory=list)
+    rule: str = ""
+    standing: str = ""
+    key: str = ""
+    attempt: int = 0
+    epoch: int = 0
+    deadline: int = 0
+    due: int = 0
+    started: int = 0
+    resend_until: int = 0
+    look_up: bool = False
+    probes: int = 0
+    probing: str = ""
+    misses: int = 0
+    outcome: str = ""
+    observation: str = ""
+    late: dict[str, Any] = field(default_factory=dict)
+    question: bool = False
+    edited: bool = False
+    maybe_sent: bool = False
 
     @property
     def ended(self) -> bool:
@@ -121,60 +127,60 @@ class Ask(Stored):
     `tries` are the failures since it was first asked or since a person resumed.
     """
 
-    attempt: int = short("n", 1)
-    tries: int = short("tr", 0)
-    epoch: int = short("ep", 0)
-    due: int = short("due", 0)
-    why: str = short("why", "")
+    attempt: int = 1
+    tries: int = 0
+    epoch: int = 0
+    due: int = 0
+    why: str = ""
 
 
 @dataclass(frozen=True)
 class Counts(Stored):
     """What was used up; `repeats`, `failures`, `refusals`, `claims` are rows without a break."""
 
-    turns: int = short("turns", 0)
-    calls: int = short("calls", 0)
-    tokens: int = short("tok", 0)
-    ms: int = short("ms", 0)
-    repeats: int = short("rep", 0)
-    failures: int = short("fail", 0)
-    refusals: int = short("ref", 0)
-    claims: int = short("cl", 0)
+    turns: int = 0
+    calls: int = 0
+    tokens: int = 0
+    ms: int = 0
+    repeats: int = 0
+    failures: int = 0
+    refusals: int = 0
+    claims: int = 0
 
 
 @dataclass(frozen=True)
 class Stop(Stored):
     """A resumable stop."""
 
-    status: str = short("st", "")
-    reason: str = short("why", "")
+    status: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True)
 class RunState(Stored):
     """The fold of a run's events."""
 
-    turn: int = short("turn", 0)
-    segment: int = short("seg", 0)
-    segment_bytes: int = short("segb", 0)
-    segment_seq: int = short("segq", 0)
-    ask: Ask | None = short("ask", None)
-    calls: dict[int, CallState] = short("calls", factory=dict)
-    notes: list[int] = short("notes", factory=list)
-    signature: str = short("sig", "")
-    limits: Limits = short("limits", DEFAULTS)
-    n: Counts = short("n", factory=Counts)
-    paused: bool = short("paused", False)
-    cancel: bool = short("cancel", False)
-    gave_up: bool = short("gave", False)
-    stop: Stop | None = short("stop", None)
-    end: str = short("end", "")
-    t: int = short("t", 0)
-    starter: int = short("by", 0)
-    unattended: bool = short("un", False)
-    checks: list[dict[str, Any]] = short("checks", factory=list)
-    met: list[str] = short("met", factory=list)
-    effects: dict[str, int] = short("fx", factory=dict)
+    turn: int = 0
+    segment: int = 0
+    segment_bytes: int = 0
+    segment_seq: int = 0
+    ask: Ask | None = None
+    calls: dict[int, CallState] = field(default_factory=dict)
+    notes: list[int] = field(default_factory=list)
+    signature: str = ""
+    limits: Limits = DEFAULTS
+    n: Counts = field(default_factory=Counts)
+    paused: bool = False
+    cancel: bool = False
+    gave_up: bool = False
+    stop: Stop | None = None
+    end: str = ""
+    t: int = 0
+    starter: int = 0
+    unattended: bool = False
+    checks: list[dict[str, Any]] = field(default_factory=list)
+    met: list[str] = field(default_factory=list)
+    effects: dict[str, int] = field(default_factory=dict)
 
     def with_call(self, ordinal: int, call: CallState) -> "RunState":
         """The state with one call replaced."""

@@ -124,11 +124,11 @@ def spec_of(function: Callable[..., Any], **fields: Any) -> ToolSpec:
     with warnings.catch_warnings():
         # An argument may be called `schema` or `copy`: nobody uses the old methods of those names on arguments.
         warnings.filterwarnings("ignore", message="Field name .* shadows", category=UserWarning)
-        model = create_model(
-            function.__name__,
-            __config__=ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False),
-            **{p.name: (hints[p.name], ... if p.default is p.empty else p.default) for p in parameters},
-        )
+        arguments: dict[str, Any] = {
+            p.name: (hints[p.name], ... if p.default is p.empty else p.default) for p in parameters
+        }
+        config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+        model = create_model(function.__name__, __config__=config, **arguments)
     description = inspect.cleandoc(function.__doc__ or "")
     return ToolSpec(name=function.__name__, description=description, arguments=model, **fields)
 

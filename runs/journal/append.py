@@ -23,7 +23,6 @@ from runs.journal.faultpoint import faultpoint
 from runs.models import Policy, Run
 
 
-
 class Stale(Exception):
     """Others appended, or the policy moved: reload and build the batch again from the facts in hand."""
 
@@ -69,7 +68,9 @@ class Draft:
         """Add a fact about the run, or about call `call` of the open turn; `header` as in `Entry`."""
         revision = header.pop("revision", self.state.calls[call].revision if call in self.state.calls else 0)
         return self.put(
-            e.Entry(fact=fact, ordinal=call, turn=self.state.turn if turn is None else turn, revision=revision, **header)
+            e.Entry(
+                fact=fact, ordinal=call, turn=self.state.turn if turn is None else turn, revision=revision, **header
+            )
         )
 
     @property
@@ -156,7 +157,9 @@ def _why_refused(old: Picture, policy: int | None) -> Exception:
     row = Run.objects.filter(pk=old.run).values("epoch", "seq", "lease_until").first()
     if row is None or row["epoch"] != old.epoch or (old.mine and row["lease_until"] is None):
         return LeaseLost(f"run {old.run}: epoch {old.epoch} is over")
-    return Stale(f"run {old.run}: at {row['seq']}, not {old.seq}" if row["seq"] != old.seq else f"policy is not {policy}")
+    return Stale(
+        f"run {old.run}: at {row['seq']}, not {old.seq}" if row["seq"] != old.seq else f"policy is not {policy}"
+    )
 
 
 EVENTS = {
@@ -167,7 +170,9 @@ EVENTS = {
 Statement = tuple[str, list[Any]]
 
 
-def _write(old: Picture, run: dict[str, Any], events: list[list[Any]], calls: list[rows.CallRow], policy: int | None) -> bool:
+def _write(
+    old: Picture, run: dict[str, Any], events: list[list[Any]], calls: list[rows.CallRow], policy: int | None
+) -> bool:
     """Write all three tables; False if the fence refused, and then nothing was written."""
     where, fence = "id = %s AND epoch = %s AND seq = %s", [old.run, old.epoch, old.seq]
     if old.mine:

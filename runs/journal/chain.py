@@ -23,8 +23,10 @@ def body_text(fact: e.Fact) -> str:
     return canonical(e.dump(fact))
 
 
-def event_hash(uid: str, entry: e.Entry, body: str, payload: bytes | None, state: bytes | None, previous: bytes) -> bytes:
-    """Hash of one event: domain, header, digests, body, hash of the event before. A list of JSON values has one text."""
+def event_hash(
+    uid: str, entry: e.Entry, body: str, payload: bytes | None, state: bytes | None, previous: bytes
+) -> bytes:
+    """Hash of one event: domain, header, digests, body, hash of the event before. Such a list has one JSON text."""
     parts = [
         DOMAIN, uid, entry.seq, entry.fact.kind, entry.turn, entry.ordinal, entry.revision, entry.actor, entry.person,
         entry.epoch, entry.t, payload.hex() if payload else None, state.hex() if state else None, body, previous.hex(),

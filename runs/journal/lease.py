@@ -1,4 +1,4 @@
-"""The right to advance a run for a while: claim by compare-and-set, beat, renew, and what is due. Database time only."""
+"""The right to advance a run for a while: claim by compare-and-set, beat, renew; and what is due. Database time."""
 
 import time
 from typing import Any
@@ -29,7 +29,7 @@ def claim(run: int) -> tuple[Picture, int] | None:
     crash of its holder; the new epoch fences it.
     """
     clock = PG_NOW if connection.vendor == "postgresql" else str(now())
-    sql = f"""UPDATE runs_run SET epoch = epoch + 1, 
+    sql = f"""UPDATE runs_run SET epoch = epoch + 1,
         status = CASE WHEN status IN ('queued', 'waiting_approval', 'waiting_input') THEN 'running' ELSE status END,
         crashes = crashes + CASE WHEN lease_until IS NULL THEN 0 ELSE 1 END,
         lease_until = {clock} + %s, due_at = {clock} + %s

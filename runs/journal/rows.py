@@ -112,7 +112,7 @@ def decided(run: int, entry: e.Entry, fact: e.Decided) -> None:
     status = "approved" if fact.vote == "approve" else "rejected"
     _move(rows, ("pending",), status=status, closed_at=entry.t)
     Decision.objects.create(
-        approval=rows.get(), person_id=entry.person, vote=fact.vote, why=fact.why, digest=fact.digest, at=entry.t
+        approval=rows.get(), person_id=entry.person or 0, vote=fact.vote, why=fact.why, digest=fact.digest, at=entry.t
     )
 
 

@@ -24,7 +24,7 @@ class Agent(models.Model):
 
 
 class AgentVersion(models.Model):
-    """Instructions, model, tools, limits, acceptance, inputs and facts, as one JSON; a run keeps the one it began with."""
+    """Instructions, model, tools, limits, acceptance, inputs, facts; a run keeps the version that it began with."""
 
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()

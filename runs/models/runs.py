@@ -70,7 +70,7 @@ class Run(models.Model):
 
 
 class Event(models.Model):
-    """One fact, append-only. The chain hashes the payload's digest, so a payload can be erased and it still verifies."""
+    """One fact, append-only. The chain hashes the payload's digest: a payload can be erased and it still verifies."""
 
     pk = models.CompositePrimaryKey("run_id", "seq")
     run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="events", db_index=False)

@@ -1,7 +1,8 @@
 """A provider that answers from a script: for demonstrations and tests, and as strict as the real API.
 
 A script is a function over the rendered messages, the same that a real API would get; it returns content blocks, or
-``{"misbehave": kind, "times": 1, "then": blocks}``. Ids that it leaves out are given here. An invalid history is refused, not repaired.
+``{"misbehave": kind, "times": 1, "then": blocks}``. Ids that it leaves out are given here. An invalid history is
+refused, not repaired.
 """
 
 import json
@@ -48,7 +49,8 @@ class Scripted:
 def identified(blocks: list[Block], number: int) -> list[Block]:
     """The blocks, each call with an id that is unique in its conversation."""
     return [
-        {"id": f"toolu_{number}_{i}", **block} if block["type"] == "tool_use" else block for i, block in enumerate(blocks)
+        {"id": f"toolu_{number}_{i}", **block} if block["type"] == "tool_use" else block
+        for i, block in enumerate(blocks)
     ]
 
 
@@ -86,7 +88,9 @@ def check_history(messages: list[Message]) -> None:
 def _check_results(index: int, content: list[Block], wanted: list[str]) -> None:
     found = [block["tool_use_id"] for block in content if block["type"] == "tool_result"]
     if found != wanted:
-        raise InvalidHistory(f"messages.{index}: results {found} do not answer the calls {wanted}, once each and in order")
+        raise InvalidHistory(
+            f"messages.{index}: results {found} do not answer the calls {wanted}, once each and in order"
+        )
     first_text = next((i for i, block in enumerate(content) if block["type"] == "text"), len(content))
     if any(block["type"] == "tool_result" for block in content[first_text:]):
         raise InvalidHistory(f"messages.{index}: tool_result blocks stand before text")

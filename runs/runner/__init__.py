@@ -1,4 +1,4 @@
-"""advance(run): take the lease, then do what `next_step` says until it waits. The only caller of tools and providers."""
+"""advance(run): take the lease, do what `next_step` says until it waits. The only caller of tools and providers."""
 
 from runs.runner.loop import advance
 

@@ -97,7 +97,11 @@ def _host(draft: Draft, ordinal: int, proposal: messages.Proposal, args: str) ->
 def _finish(draft: Draft, ordinal: int, cited: list[str]) -> None:
     """Judge a claimed finish on committed rows; a note that the model has not read yet refuses it, uncounted."""
     unread = bool(draft.state.notes)
-    lacks = ["a person left a note: read it first"] if unread else acceptance.missing(draft.state.checks, cited, _proofs(draft))
+    lacks = (
+        ["a person left a note: read it first"]
+        if unread
+        else acceptance.missing(draft.state.checks, cited, _proofs(draft))
+    )
     if lacks:
         observed = acceptance.result_text(lacks)
         fact = e.FinishRefused(lacks, not unread, digest(observed))
@@ -123,15 +127,18 @@ def record_outcome(draft: Draft, flight: Flight, args: str, inputs: Mapping[str,
     call = draft.state.calls[flight.ordinal]
     tool = catalog().tools[call.tool]
     outcome = proven(tool, flight.result)
-    known = known_of(draft, tool, outcome, args, inputs)
+    known, shown = known_of(draft, tool, outcome, args, inputs)
+    proof = outcome.proof.value if outcome.proof else ""
     fact = e.CallEnded(
-        outcome.kind.value, source=outcome.source, version=outcome.version, ms=flight.ms, proof=outcome.proof.value if outcome.proof else "",
-        retry_at=due_at(outcome, draft.now), after_cancel=draft.state.cancel, **known[0],
+        outcome.kind.value, source=outcome.source, version=outcome.version, ms=flight.ms, proof=proof,
+        retry_at=due_at(outcome, draft.now), after_cancel=draft.state.cancel, **known,
     )  # fmt: skip
-    draft.add(fact, call=flight.ordinal, actor="tool", payload=known[1])
+    draft.add(fact, call=flight.ordinal, actor="tool", payload=shown)
 
 
-def known_of(draft: Draft, tool: Tool, outcome: Outcome, args: str, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+def known_of(
+    draft: Draft, tool: Tool, outcome: Outcome, args: str, inputs: Mapping[str, Any]
+) -> tuple[dict[str, Any], str | None]:
     """What an outcome tells, in the fields that CallEnded, CallSettled and LateEvidence share, and its observation."""
     if outcome.kind == Kind.UNKNOWN:
         return {"status": outcome.status[:500]}, None
@@ -140,7 +147,12 @@ def known_of(draft: Draft, tool: Tool, outcome: Outcome, args: str, inputs: Mapp
     keys = list(tool.spec.object_keys(values)) if tool.spec.effect != "read" else []
     changed = (keys if outcome.changed is None else list(outcome.changed)) if ok else []
     shown = messages.observation(
-        outcome.kind.value, outcome.status, outcome.data, outcome.evidence if ok else (), outcome.source, outcome.version
+        outcome.kind.value,
+        outcome.status,
+        outcome.data,
+        outcome.evidence if ok else (),
+        outcome.source,
+        outcome.version,
     )
     met = acceptance.meets(draft.state.checks, tool.name, values, outcome.data, inputs) if ok else []
     return {
@@ -150,7 +162,7 @@ def known_of(draft: Draft, tool: Tool, outcome: Outcome, args: str, inputs: Mapp
 
 
 def record_probe(draft: Draft, flight: Flight, args: str, inputs: Mapping[str, Any]) -> None:
-    """Draft what a probe found. Of a resend only ok settles: a refusal answers the second request and proves nothing."""
+    """Draft what a probe found. Of a resend only ok settles: a refusal answers the second request, not the first."""
     call = draft.state.calls[flight.ordinal]
     tool, outcome = catalog().tools[call.tool], flight.result
     found = outcome.kind == Kind.OK
@@ -178,5 +190,7 @@ def late(draft: Draft, flight: Flight, args: str, inputs: Mapping[str, Any]) -> 
     )  # fmt: skip
     differs = row.status in ("done", "not_executed") and row.outcome != outcome.kind
     if differs or draft.state.end:
-        what = f"call {flight.turn}.{flight.ordinal} {row.tool} was held to be {row.status}; it turned out {outcome.kind}"
+        what = (
+            f"call {flight.turn}.{flight.ordinal} {row.tool} was held to be {row.status}; it turned out {outcome.kind}"
+        )
         draft.add(e.IncidentOpened(what), call=flight.ordinal, turn=flight.turn)

@@ -81,7 +81,9 @@ def ask_flight(provider: Provider, request: Request) -> Flight:
     return Flight(ASK, "ask", work, request.seconds)
 
 
-def call_flight(tool: Tool, how: str, args: str, key: str, facts: Mapping[str, Any], may_send: Callable[[], bool]) -> Flight:
+def call_flight(
+    tool: Tool, how: str, args: str, key: str, facts: Mapping[str, Any], may_send: Callable[[], bool]
+) -> Flight:
     """A tool call, a resend of it, or a look-up; lands an `Outcome`. The caller fills in turn, ordinal and revision.
 
     `may_send` is asked last of all: a worker that was frozen past its lease must not send (reliability.md 2.4).

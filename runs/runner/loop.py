@@ -339,5 +339,3 @@ class Runner:
 
     def _synchronise(self, clock: int) -> None:
         self.skew = clock - time.time_ns() // 1000
-
-
