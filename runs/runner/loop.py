@@ -333,9 +333,11 @@ class Runner:
             raise Tampered(str(error)) from error
 
     def _shift_over(self) -> bool:
-        """After a while the run goes to the back of the queue, if others wait."""
-        long = time.monotonic() - self.began > SHIFT_SECONDS or self.turns >= SHIFT_TURNS
-        return long and bool(lease.due(1))
+        """After a while the run goes to the back of the queue, if others wait; if none do, a new shift begins."""
+        if time.monotonic() - self.began <= SHIFT_SECONDS and self.turns < SHIFT_TURNS:
+            return False
+        self.began, self.turns = time.monotonic(), 0
+        return bool(lease.due(1))
 
     def _synchronise(self, clock: int) -> None:
         self.skew = clock - time.time_ns() // 1000
