@@ -13,4 +13,5 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect the checks, and the Celery app, so that tasks published from any process use our broker."""
+        import agentops.celery  # noqa: F401
         import runs.checks  # noqa: F401
