@@ -47,7 +47,8 @@ RULES = {
 def _postgresql(execute):
     execute(
         "CREATE FUNCTION agentops_refuse() RETURNS trigger LANGUAGE plpgsql AS"
-        " $$ BEGIN RAISE EXCEPTION 'agentops: %', TG_ARGV[0] USING ERRCODE = 'check_violation'; END $$"
+        " $$ BEGIN RAISE EXCEPTION USING MESSAGE = 'agentops: ' || TG_ARGV[0],"
+        " ERRCODE = 'check_violation'; END $$"
     )
     text = {"definition", "content"}
     differs = lambda c: f"OLD.{c}{'::text' if c in text else ''} IS DISTINCT FROM NEW.{c}{'::text' if c in text else ''}"  # noqa: E731
