@@ -25,9 +25,11 @@ def group(run: int) -> str:
 INBOX = "inbox"
 
 
-def appended(run: int, seq: int, *, wake: bool) -> None:
-    """Say that a run has news, and that somebody may advance it."""
-    nudge(run, seq)
+def appended(run: int, seq: int, *, wake: bool, inbox: bool) -> None:
+    """Say that a run has news, that the inbox may have changed, and that somebody may advance the run."""
+    nudge(group(run), run, seq)
+    if inbox:
+        nudge(INBOX, run, seq)
     if wake:
         wake_worker(run)
 
@@ -44,10 +46,8 @@ def _publish(run: int) -> None:
         log.warning("no wake for run %s, the sweep will find it: %s", run, error)
 
 
-def nudge(run: int, seq: int) -> None:
-    """Tell the watchers of a run, and of the inbox, to look again."""
+def nudge(to: str, run: int, seq: int) -> None:
+    """Tell the watchers of a group to look again."""
     layer = get_channel_layer()
     if layer is not None:
-        message = {"type": "news", "run": run, "seq": seq}
-        run_soon(layer.group_send(group(run), message))
-        run_soon(layer.group_send(INBOX, message))
+        run_soon(layer.group_send(to, {"type": "news", "run": run, "seq": seq}))

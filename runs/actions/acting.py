@@ -33,11 +33,12 @@ def need(person: User, act: str) -> None:
 
 
 @contextmanager
-def acting(run_id: int, person: User, act: str, *, on_tampered: bool = False) -> Iterator[Draft]:
+def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered: bool = False) -> Iterator[Draft]:
     """Lock the run, check it, and append what the block drafts, in one transaction.
 
-    The row lock makes the picture current, so a person's append is never stale. A run whose stored bytes fail their
-    check takes no act but those with `on_tampered`; the failure is recorded.
+    The row lock makes the picture current, so a person's append is never stale. A run that has ended takes no act but
+    those with `ended`; one whose stored bytes fail their check none but those with `tampered` (invariant 17), and the
+    failure is recorded.
     """
     need(person, act)
     try:
@@ -45,9 +46,12 @@ def acting(run_id: int, person: User, act: str, *, on_tampered: bool = False) ->
             run = Run.objects.select_for_update().filter(pk=run_id).first()
             if run is None:
                 raise Refused("There is nothing here.", 404)
-            if not on_tampered:
-                check_head(run)
             draft = Draft(Picture.of(run), now())
+            if not tampered:
+                check_head(run)
+                need_intact(draft)
+            if not ended:
+                need_open(draft)
             yield draft
             if draft.entries:
                 append(draft)

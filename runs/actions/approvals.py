@@ -5,17 +5,20 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from runs.actions.acting import Refused, acting, need, need_intact, need_open
+from runs.actions.acting import Refused, acting, need
 from runs.actions.runs import draft_cancel
 from runs.catalog import catalog
+from runs.engine import acceptance, messages
 from runs.engine import events as e
-from runs.engine import messages
 from runs.engine.canonical import digest
+from runs.engine.state import CallState
 from runs.engine.toolspec import InvalidArguments
 from runs.journal import gate
 from runs.journal.append import Draft
+from runs.journal.integrity import Tampered, opening
 from runs.models import Approval, Decision
 
+EXPIRED = "This approval has expired. Nothing ran; the agent is told."
 WORDS = {"approve": "approved", "reject": "rejected"}
 
 
@@ -30,13 +33,11 @@ def decide(
     if vote not in WORDS:
         raise Refused("Vote approve or reject.", 422)
     approval = _find(approval_id, person)
-    with acting(approval.run_id, person, "decide") as draft:
+    with acting(approval.run_id, person, "decide", ended=True) as draft:
         approval.refresh_from_db()
         if not _check(draft, approval, person, vote, action_digest):
             return approval
-        need_open(draft)
-        need_intact(draft)
-        fact = e.Decided(approval.n, approval.digest, vote, why.strip()[:4000])
+        fact = e.Decided(approval.n, action_digest, vote, why.strip()[:4000])
         draft.add(fact, call=approval.ordinal, actor="person", person=person.pk)
         if stop and vote == "reject":
             draft_cancel(draft, person, why)
@@ -51,12 +52,10 @@ def edit(approval_id: int, person: User, action_digest: str, arguments: str, why
     Raises `Refused` as `decide`, and 422 with nothing written if the new arguments are invalid or denied.
     """
     approval = _find(approval_id, person)
-    with acting(approval.run_id, person, "decide") as draft:
+    with acting(approval.run_id, person, "decide", ended=True) as draft:
         approval.refresh_from_db()
         if not _check(draft, approval, person, "edit", action_digest):
             return approval
-        need_open(draft)
-        need_intact(draft)
         call = draft.state.calls[approval.ordinal]
         args = _checked(call.tool, arguments)
         if digest(args) == call.args:
@@ -93,7 +92,6 @@ def attest(
     if not why.strip():
         raise Refused("Say how you know: it goes into the record.", 422)
     with acting(run_id, person, "decide") as draft:
-        need_open(draft)
         call = draft.state.calls.get(ordinal) if draft.state.turn == turn else None
         if call is None or call.status != "unknown":
             raise Refused("This call is not unknown any more: reload the page to see what was found.")
@@ -105,14 +103,23 @@ def attest(
         shown = messages.observation(
             "ok" if done else "not_executed", "attested by a person", {"reference": reference, "note": why}, (), "", ""
         )
-        keys = list(call.objects) if done else []
+        met = _met_by(draft, ordinal) if done else []
         fact = e.CallSettled(
             "done" if done else "not_executed", "human", outcome="ok" if done else "", status="attested by a person",
-            effect_ref=reference.strip()[:200], observation=digest(shown), changed=keys,
+            effect_ref=reference.strip()[:200], observation=digest(shown), met=met,
+            changed=list(call.objects) if done else [],
             after_cancel=draft.state.cancel, why=why.strip()[:2000],
         )  # fmt: skip
         draft.add(fact, call=ordinal, actor="person", person=person.pk, payload=shown)
     return None
+
+
+def _met_by(draft: Draft, ordinal: int) -> list[str]:
+    """The checks that an attested effect meets: its arguments are known, what the remote said is not."""
+    state, run = draft.state, draft.picture.run
+    args = json.loads(gate.stored_arguments(run, state.turn, ordinal))
+    inputs = {name: given["value"] for name, given in opening(run)["inputs"].items()}
+    return acceptance.meets(state.checks, state.calls[ordinal].tool, args, {}, inputs)
 
 
 def _again(draft: Draft, ordinal: int, person: User, why: str) -> None:
@@ -135,24 +142,30 @@ def _find(approval_id: int, person: User) -> Approval:
 
 
 def _check(draft: Draft, approval: Approval, person: User, vote: str, action_digest: str) -> bool:
-    """False if this is the person's own decision once more. Order of answers: closed, expired, changed, excluded."""
+    """False if this is the person's own decision once more. Order of answers: closed, expired, changed, excluded.
+
+    The row answers who was first; what binds is read from the run's state, which is under the chain.
+    """
     if approval.status != "pending":
         votes = list(Decision.objects.filter(approval=approval).select_related("person"))
         if any(d.person_id == person.pk and d.vote == vote and d.digest == action_digest for d in votes):
             return False
         raise _too_late(approval, votes)
-    if approval.expires_at is not None and approval.expires_at <= draft.now:
-        raise Refused("This approval has expired. Nothing ran; the agent is told.", 410)
-    if action_digest != approval.digest:
+    call = draft.state.calls.get(approval.ordinal, CallState())
+    if not call.pending or (draft.state.turn, call.approval) != (approval.turn, approval.n):
+        raise Tampered("the approval is open, but the run does not wait for it")
+    if 0 < call.expires <= draft.now:
+        raise Refused(EXPIRED, 410)
+    if action_digest != call.action:
         raise Refused("What you were shown has changed since: reload the page and look again.", 412)
-    if person.pk in approval.exclude:
+    if person.pk in call.exclude:
         raise Refused("You started this run, so another operator decides.", 403)
     return True
 
 
 def _too_late(approval: Approval, votes: list[Decision]) -> Refused:
     if approval.status == "expired":
-        return Refused("This approval has expired. Nothing ran; the agent is told.", 410)
+        return Refused(EXPIRED, 410)
     if votes:
         winner = votes[0]
         return Refused(f"{winner.person.username} has already {WORDS[winner.vote]} this; your vote was not needed.")

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from runs.actions.acting import Refused, acting, need, need_intact, need_open
+from runs.actions.acting import Refused, acting, need
 from runs.engine import events as e
 from runs.engine.canonical import BadJson, canonical, digest
 from runs.models import Question
@@ -23,15 +23,13 @@ def answer(question_id: int, person: User, given: Any) -> Question:
         canonical(given)
     except BadJson as error:
         raise Refused(f"The answer cannot be stored: {error}.", 422) from error
-    with acting(question.run_id, person, "decide") as draft:
+    with acting(question.run_id, person, "decide", ended=True) as draft:
         question.refresh_from_db()
         if question.status == "answered" and question.person_id == person.pk and question.answer == given:
             return question
         if question.status != "open":
             who = question.person.get_username() if question.person else "the end of the run"
             raise Refused(f"This question is no longer open: {question.status} by {who}.")
-        need_open(draft)
-        need_intact(draft)
         shown = json.dumps({"outcome": "ok", "by": "a person", "answer": given}, ensure_ascii=False)
         fact = e.QuestionAnswered(given, digest(shown))
         draft.add(fact, call=question.ordinal, actor="person", person=person.pk, payload=shown)

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from runs.actions.acting import Refused, acting, need, need_intact, need_open
+from runs.actions.acting import Refused, acting, need
 from runs.engine import events as e
 from runs.engine.limits import BadLimits, Limits
 from runs.engine.state import RunState, dumps
@@ -91,14 +91,13 @@ def add_note(run_id: int, person: User, text: str) -> None:
     """Leave a note: the model reads it with its next turn. Also after the end, for the record."""
     if not text.strip():
         raise Refused("The note is empty.", 422)
-    with acting(run_id, person, "note", on_tampered=True) as draft:
+    with acting(run_id, person, "note", ended=True, tampered=True) as draft:
         draft.add(e.NoteAdded(text.strip()[:4000]), actor="person", person=person.pk)
 
 
 def pause(run_id: int, person: User) -> None:
     """Begin nothing new; what flies is still recorded."""
     with acting(run_id, person, "steer") as draft:
-        need_open(draft)
         if not draft.state.paused:
             draft.add(e.PauseAsked(), actor="person", person=person.pk)
 
@@ -106,8 +105,6 @@ def pause(run_id: int, person: User) -> None:
 def resume(run_id: int, person: User) -> None:
     """Go on after a pause or a stop; the counter that caused the stop begins again."""
     with acting(run_id, person, "steer") as draft:
-        need_open(draft)
-        need_intact(draft)
         stop = draft.state.stop
         if stop is None and not draft.state.paused:
             raise Refused("The run is neither paused nor stopped.")
@@ -120,8 +117,7 @@ def resume(run_id: int, person: User) -> None:
 
 def cancel(run_id: int, person: User, why: str = "") -> None:
     """Ask the run to end. Cancelling is not undoing: what flies is awaited, what is unknown is put to a person."""
-    with acting(run_id, person, "steer", on_tampered=True) as draft:
-        need_open(draft)
+    with acting(run_id, person, "steer", tampered=True) as draft:
         draft_cancel(draft, person, why)
 
 
@@ -138,8 +134,6 @@ def draft_cancel(draft: Draft, person: User, why: str) -> None:
 def extend_limits(run_id: int, person: User, limits: dict[str, int], why: str = "") -> None:
     """Set limits (`turns`, `calls`, `ms`, ...) to new values; a budget stop goes on by itself."""
     with acting(run_id, person, "steer") as draft:
-        need_open(draft)
-        need_intact(draft)
         try:
             new = Limits.load({**draft.state.limits.dump(), **limits})
         except BadLimits as error:
@@ -154,8 +148,7 @@ def extend_limits(run_id: int, person: User, limits: dict[str, int], why: str = 
 
 def close_failed(run_id: int, person: User, why: str) -> None:
     """Give up on a stopped run: it ends as failed. Not while an effect is unknown."""
-    with acting(run_id, person, "steer", on_tampered=True) as draft:
-        need_open(draft)
+    with acting(run_id, person, "steer", tampered=True) as draft:
         if draft.state.stop is None:
             raise Refused("Only a stopped run can be given up; cancel it instead.")
         if draft.state.having("unknown", "executing"):
@@ -174,7 +167,7 @@ def sign_off(run_id: int, person: User, what: str) -> None:
     """An admin has looked at a run whose stored data failed its check, and says what was found."""
     if not what.strip():
         raise Refused("Say what you found: it goes into the record.", 422)
-    with acting(run_id, person, "sign_off", on_tampered=True) as draft:
+    with acting(run_id, person, "sign_off", tampered=True) as draft:
         if not (draft.state.stop and draft.state.stop.reason == "integrity"):
             raise Refused("The run has no integrity stop to sign off.")
         draft.add(e.SignedOff(what.strip()[:2000]), actor="person", person=person.pk)

@@ -184,7 +184,9 @@ def call_settled(state: RunState, entry: e.Entry, fact: e.CallSettled) -> Evolve
             state, entry, call.to("ready", due=0, probes=0, misses=0, maybe_sent=fact.proof != "class")
         )
     else:
-        state, touched = _touch(state, entry, call.to(fact.to, observation=fact.observation, maybe_sent=False))
+        state, touched = _touch(
+            state, entry, call.to(fact.to, outcome="", observation=fact.observation, maybe_sent=False)
+        )
     if state.stop and state.stop.reason == "unknown_effect" and not state.having("unknown"):
         state = replace(state, stop=None)
     return state, touched

@@ -115,7 +115,8 @@ def append(draft: Draft, *, release: bool = False) -> Picture:
             raise _why_refused(old, draft.policy)
         for entry in rare:
             rows.RARE[type(entry.fact)](old.run, entry, entry.fact)
-        transaction.on_commit(lambda: notify.appended(old.run, seq, wake=due == 0))
+        news = bool(rare) or status != "running"
+        transaction.on_commit(lambda: notify.appended(old.run, seq, wake=due == 0, inbox=news))
     faultpoint("after_append")
     return new
 

@@ -1,6 +1,8 @@
 """Verification is a gate, not a button: a run whose stored bytes do not match its record starts and takes nothing."""
 
+import json
 from dataclasses import replace
+from typing import Any
 
 from runs.engine.evolve import fold
 from runs.engine.next_step import Stop, stop_entry
@@ -28,6 +30,11 @@ def check_head(run: Run) -> Event:
     if first.payload is None or sha(first.payload) != bytes(first.payload_digest or b""):
         raise Tampered("the run's inputs and facts were changed")
     return first
+
+
+def opening(run: int) -> dict[str, Any]:
+    """Goal, inputs and facts as the run was started with: from the record, not from the columns for display."""
+    return dict(json.loads(Event.objects.get(run=run, seq=1).payload or "{}"))
 
 
 def stop_run(picture: Picture, reason: str, detail: str) -> None:

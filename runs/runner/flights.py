@@ -76,7 +76,7 @@ def ask_flight(provider: Provider, request: Request) -> Flight:
             return error
         except Exception as error:
             log.exception("provider failed")
-            return ProviderError(f"provider: {type(error).__name__}: {str(error)[:200]}")
+            return ProviderError(f"provider: {type(error).__name__}")
 
     return Flight(ASK, "ask", work, request.seconds)
 

@@ -33,7 +33,7 @@ from runs.runner.transcript import Transcript
 from runs.tools.host import HOST_TOOLS
 
 log = logging.getLogger(__name__)
-BEAT = 0.2
+BEAT = 0.1
 SHIFT_SECONDS, SHIFT_TURNS = 30, 50
 
 
@@ -53,15 +53,15 @@ def advance(run_id: int) -> None:
     except LeaseLost:
         log.info("run %s: lease lost", run_id)
     except Tampered as error:
-        _stop(run_id, "integrity", str(error))
+        _stop(picture, "integrity", str(error))
     except (UnknownModel, UnknownEvent) as error:
-        _stop(run_id, "unreadable", str(error))
+        _stop(picture, "unreadable", str(error))
     except DatabaseError:
         raise
     except Exception as error:
         reference = picture.uid[:8]
         log.exception("run %s stopped by a bug, reference %s", run_id, reference)
-        _stop(run_id, "error", f"{type(error).__name__}, reference {reference}")
+        _stop(picture, "error", f"{type(error).__name__}, reference {reference}")
 
 
 def _shift(run: Run, picture: Picture, clock: int) -> None:
@@ -74,10 +74,11 @@ def _shift(run: Run, picture: Picture, clock: int) -> None:
         runner.hand_in()
 
 
-def _stop(run_id: int, reason: str, detail: str) -> None:
-    """Record a stop on the state that the events amount to, and let go of the lease."""
-    run = Run.objects.get(pk=run_id)
-    stop_run(replace(Picture.of(run), mine=run.lease_until is not None), reason, detail)
+def _stop(held: Picture, reason: str, detail: str) -> None:
+    """Record a stop on the state that the events amount to, and let go of the lease, if it is still ours."""
+    run = Run.objects.get(pk=held.run)
+    if run.epoch == held.epoch and run.lease_until is not None:
+        stop_run(Picture.of(run, mine=True), reason, detail)
 
 
 class Runner:
@@ -106,8 +107,8 @@ class Runner:
         draft = Draft(self.picture, self.now())
         for flight in self.in_hand:
             self._record(draft, flight)
-        launches, waiting = self._decide(draft)
-        parked = waiting and not launches and not self.flying
+        launches = self._decide(draft)
+        parked = not launches and not self.flying
         try:
             if draft.entries or parked:
                 self._append(draft, release=parked)
@@ -140,8 +141,8 @@ class Runner:
             if landed.effect and landed.how != "lookup":
                 self._late(landed)
 
-    def _decide(self, draft: Draft) -> tuple[list[Flight], bool]:
-        """Follow `next_step` until it waits; returns what to launch after the append, and whether the shift may end."""
+    def _decide(self, draft: Draft) -> list[Flight]:
+        """Follow `next_step` until it waits, or the shift is over; returns what to launch after the append."""
         launches: list[Flight] = []
         while True:
             held = frozenset(self.flying.keys() | {f.ordinal for f in launches})
@@ -152,14 +153,14 @@ class Runner:
                     draft.put(stop_entry(draft.state, stop))
                 case AskModel() as ask:
                     if not launches and self._shift_over():
-                        return [], True
+                        return []
                     launches.append(self._ask(draft, ask))
                 case Start(ordinals):
                     launches += [f for o in ordinals if (f := self._start(draft, o))]
                 case Probe(ordinal, how):
                     launches += [f for f in (self._probe(draft, ordinal, how),) if f]
                 case Wait():
-                    return launches, True
+                    return launches
 
     def _ask(self, draft: Draft, ask: AskModel) -> Flight:
         seconds = 120.0

@@ -1,0 +1,33 @@
+"""Set the limits: each change is a new, numbered, immutable version of the policy."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from runs.actions.acting import Refused, need
+from runs.engine.policy import BadPolicy
+from runs.engine.policy import Policy as Parsed
+from runs.journal.lease import now
+from runs.models import Policy
+
+
+@transaction.atomic
+def publish(person: User, content: dict[str, Any], reason: str, based_on: int) -> Policy:
+    """Make `content` the current policy. `based_on` is the version that the person edited: if another came in
+    between, nothing is written (409). Tightening reaches every call that has not started. Raises `Refused`.
+    """
+    need(person, "set_policy")
+    if not reason.strip():
+        raise Refused("Say why: the reason goes into the record.", 422)
+    current = Policy.objects.select_for_update().get(current=True)
+    if current.number != based_on:
+        raise Refused(f"Policy {current.number} was published meanwhile: compare, then publish again.")
+    try:
+        Parsed.load(current.number + 1, content)
+    except BadPolicy as error:
+        raise Refused(f"{error}.", 422) from error
+    Policy.objects.filter(current=True).update(current=False)
+    return Policy.objects.create(
+        number=current.number + 1, content=content, current=True, author=person, reason=reason.strip()[:2000], at=now()
+    )
