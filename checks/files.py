@@ -11,10 +11,10 @@ CODE = ("agentops", "runs", "demo", "checks", "bench", "scripts")
 
 
 def python_files(root: Path, *folders: str) -> Iterator[Path]:
-    """Our modules below these folders (or these files), without migrations."""
+    """Our modules below these folders, or the modules of these names; without migrations."""
     for folder in folders:
-        start = root / folder
-        found = [start] if start.is_file() else sorted(start.rglob("*.py"))
+        module = (root / folder).with_suffix(".py")
+        found = [module] if module.is_file() else sorted((root / folder).rglob("*.py"))
         yield from (path for path in found if "migrations" not in path.parts)
 
 
