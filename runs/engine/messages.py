@@ -29,6 +29,10 @@ class Malformed(ValueError):
     """An answer of which nothing may run; the message is a short reason for the record."""
 
 
+class Vanished(LookupError):
+    """A stored result or message is gone: that is tampering, and is not papered over (invariant 9)."""
+
+
 @dataclass(frozen=True)
 class Proposal:
     """One call as the model proposed it: its label to answer with, and the raw text of its arguments."""
@@ -145,7 +149,7 @@ def follow_up(state: RunState, tail: Iterable[e.Entry]) -> list[Block]:
 def result(state: RunState, ordinal: int, entries: list[e.Entry]) -> Block:
     """The one result of a call, as the model is shown it.
 
-    Raises `LookupError` if a stored observation is gone: that is tampering, and is not papered over (invariant 9).
+    Raises `Vanished` if a stored observation is gone.
     """
     call = state.calls[ordinal]
     about = [x for x in entries if x.ordinal == ordinal and x.turn == state.turn]
@@ -159,7 +163,7 @@ def result(state: RunState, ordinal: int, entries: list[e.Entry]) -> Block:
         else None
     )
     if call.observation and stored is None:
-        raise LookupError(f"the result of call {state.turn}.{ordinal} is gone from the record")
+        raise Vanished(f"the result of call {state.turn}.{ordinal} is gone from the record")
     shown |= json.loads(stored) if stored else _told(call.status, call.outcome, about)
     failed = shown.get("outcome") not in ("ok", "declined")
     return {

@@ -36,8 +36,7 @@ class Flight:
     key: str = ""
     began: float = 0.0
     cancelled: threading.Event = field(default_factory=threading.Event)
-    abandoned: bool = False
-    late: "Callable[[Flight], None] | None" = None
+    left_to: "Callable[[Flight], None] | None" = None
     result: Any = None
     ms: int = 0
 
@@ -60,25 +59,22 @@ class Flight:
         self.ms = int((time.monotonic() - self.began) * 1000)
         if self.ordinal != ASK:
             faultpoint("after_effect")
-        if self.abandoned and self.late:
-            self.late(self)
-        else:
-            landed.put(self)
+        (self.left_to or landed.put)(self)
 
 
-def ask_flight(provider: Provider, request: Request) -> Flight:
-    """A request to the model; lands an `Answer` or a `ProviderError`."""
+def ask_flight(provider: Provider, request: Callable[[], Request], seconds: float) -> Flight:
+    """A request to the model, made when the thread starts; lands an `Answer` or a `ProviderError`."""
 
     def work(flight: Flight) -> Answer | ProviderError:
         try:
-            return provider.complete(request, lambda delta: None, flight.cancelled.is_set)
+            return provider.complete(request(), lambda delta: None, flight.cancelled.is_set)
         except ProviderError as error:
             return error
         except Exception as error:
             log.exception("provider failed")
             return ProviderError(f"provider: {type(error).__name__}")
 
-    return Flight(ASK, "ask", work, request.seconds)
+    return Flight(ASK, "ask", work, seconds)
 
 
 def call_flight(

@@ -19,6 +19,7 @@ from runs.engine import events as e
 from runs.engine.canonical import operation_key
 from runs.engine.events import UnknownEvent
 from runs.engine.limits import SECOND
+from runs.engine.messages import Vanished
 from runs.engine.next_step import ASK, AskModel, Probe, Record, Start, Stop, Wait, next_step, stop_entry
 from runs.engine.toolspec import Effect
 from runs.journal import gate, lease
@@ -34,6 +35,7 @@ from runs.tools.host import HOST_TOOLS
 
 log = logging.getLogger(__name__)
 BEAT = 0.1
+ASK_SECONDS = 120
 SHIFT_SECONDS, SHIFT_TURNS = 30, 50
 
 
@@ -52,7 +54,7 @@ def advance(run_id: int) -> None:
         _shift(run, picture, clock)
     except LeaseLost:
         log.info("run %s: lease lost", run_id)
-    except Tampered as error:
+    except (Tampered, Vanished) as error:
         _stop(picture, "integrity", str(error))
     except (UnknownModel, UnknownEvent) as error:
         _stop(picture, "unreadable", str(error))
@@ -131,15 +133,16 @@ class Runner:
         return time.time_ns() // 1000 + self.skew
 
     def hand_in(self) -> None:
-        """After the shift: wait for effects that still fly, to their deadline, and add what they found out."""
+        """After the shift: add what effects found out that could not be recorded; those that fly get their time."""
+        for flight in self.in_hand:
+            self._late(flight)
         while effects := [f for f in self.flying.values() if f.effect and not f.overdue]:
             try:
                 landed = self.landed.get(timeout=max(f.seconds_left() for f in effects) + BEAT)
             except Empty:
                 return
             self.flying.pop(landed.ordinal, None)
-            if landed.effect and landed.how != "lookup":
-                self._late(landed)
+            self._late(landed)
 
     def _decide(self, draft: Draft) -> list[Flight]:
         """Follow `next_step` until it waits, or the shift is over; returns what to launch after the append."""
@@ -158,38 +161,26 @@ class Runner:
                 case Start(ordinals):
                     launches += [f for o in ordinals if (f := self._start(draft, o))]
                 case Probe(ordinal, how):
-                    launches += [f for f in (self._probe(draft, ordinal, how),) if f]
+                    launches += [f] if (f := self._probe(draft, ordinal, how)) else []
                 case Wait():
                     return launches
 
     def _ask(self, draft: Draft, ask: AskModel) -> Flight:
-        seconds = 120.0
-        if ask.attempt == 1:
-            self._read_transcript()
-            content = self._message(draft, ask.new_segment)
-            payload = json.dumps(content, ensure_ascii=False)
-            if ask.new_segment:
-                reason = "bytes" if draft.state.segment else "start"
-                digest_of_tools = self.transcript.tools_digest
-                draft.add(e.SegmentStarted(draft.state.segment + 1, reason, draft.state.segment_bytes, digest_of_tools))
-            size = len(payload.encode())
-            fact = e.ModelAsked(1, size, draft.now + int(seconds * SECOND))
-            draft.add(fact, turn=draft.state.turn + 1, payload=payload)
-            self.turns += 1
+        self.transcript.load(self.picture)
+        deadline = draft.now + ASK_SECONDS * SECOND
+        if ask.attempt > 1:
+            draft.add(e.ModelAsked(ask.attempt, 0, deadline))
         else:
-            self._read_transcript()
-            draft.add(e.ModelAsked(ask.attempt, 0, draft.now + int(seconds * SECOND)))
-        return Flight(ASK, "ask", lambda flight: self._send(flight, seconds), seconds)
-
-    def _send(self, flight: Flight, seconds: float) -> object:
-        """Runs in the flight's thread, after the append: the transcript then ends with the message just stored."""
-        return ask_flight(self.provider, self.transcript.request(seconds=seconds)).work(flight)
-
-    def _message(self, draft: Draft, new_segment: bool) -> list[dict[str, Any]]:
-        try:
-            return self.transcript.next_message(draft, new_segment)
-        except LookupError as error:
-            raise Tampered(str(error)) from error
+            self.turns += 1
+            state = draft.state
+            payload = json.dumps(self.transcript.next_message(draft, ask.new_segment), ensure_ascii=False)
+            if ask.new_segment:
+                reason = "bytes" if state.segment else "start"
+                draft.add(
+                    e.SegmentStarted(state.segment + 1, reason, state.segment_bytes, self.transcript.tools_digest)
+                )
+            draft.add(e.ModelAsked(1, len(payload.encode()), deadline), turn=state.turn + 1, payload=payload)
+        return ask_flight(self.provider, self.transcript.request, ASK_SECONDS)
 
     def _start(self, draft: Draft, ordinal: int) -> Flight | None:
         args = self._arguments(draft, ordinal)
@@ -252,6 +243,8 @@ class Runner:
 
     def _late(self, flight: Flight) -> None:
         """Add late evidence without a lease, on whatever picture is current; tried again when others append."""
+        if not flight.effect or flight.how == "lookup":
+            return
         args = gate.stored_arguments(self.picture.run, flight.turn, flight.ordinal)
         for _ in range(20):
             run = Run.objects.get(pk=self.picture.run)
@@ -297,7 +290,7 @@ class Runner:
         if self.flying.get(flight.ordinal) is flight:
             del self.flying[flight.ordinal]
             self.in_hand.append(flight)
-        elif flight.abandoned and flight.effect:
+        else:
             self._late(flight)
 
     def _beat(self) -> None:
@@ -312,7 +305,7 @@ class Runner:
             if self.picture.state.cancel and not (flight.effect and flight.how == "run"):
                 flight.cancelled.set()
             if flight.overdue:
-                flight.late, flight.abandoned = self._late_alone if flight.effect else None, True
+                flight.left_to = self._late_alone
                 del self.flying[ordinal]
 
     def _reload(self) -> None:
@@ -320,18 +313,10 @@ class Runner:
         run = Run.objects.get(pk=self.picture.run)
         if run.epoch != self.picture.epoch or run.lease_until is None:
             raise LeaseLost(f"run {run.pk}")
+        check_head(run)
         self.picture = Picture.of(run, mine=True)
-        self._read_tail()
-
-    def _read_tail(self) -> None:
         if self.transcript.seq is not None:
             self.transcript.load(self.picture)
-
-    def _read_transcript(self) -> None:
-        try:
-            self.transcript.load(self.picture)
-        except LookupError as error:
-            raise Tampered(str(error)) from error
 
     def _shift_over(self) -> bool:
         """After a while the run goes to the back of the queue, if others wait; if none do, a new shift begins."""

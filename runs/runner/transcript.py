@@ -64,13 +64,11 @@ class Transcript:
             return first
         return first + messages.projection(state, self._recent()) + messages.as_text(said)
 
-    def request(self, *, seconds: float) -> Request:
+    def request(self) -> Request:
         """The request as it would go out now."""
         definition = self.run.agent_version.definition
         system = f"{definition['instructions']}\n\n{messages.PREAMBLE}"
-        return Request(
-            model=definition["model"], system=system, tools=self.tools, messages=list(self.messages), seconds=seconds
-        )
+        return Request(model=definition["model"], system=system, tools=self.tools, messages=list(self.messages))
 
     @property
     def tools_digest(self) -> str:
@@ -85,5 +83,5 @@ class Transcript:
 
 def _payload(entry: e.Entry) -> str:
     if entry.payload is None:
-        raise LookupError(f"what the model saw or said at event {entry.seq} is gone from the record")
+        raise messages.Vanished(f"what the model saw or said at event {entry.seq} is gone from the record")
     return entry.payload
