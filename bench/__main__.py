@@ -1,0 +1,72 @@
+"""`python -m bench [NAME] [--json] [--turns N] [--rounds N]`; without a name all, kept in docs/performance.md."""
+
+import argparse
+import json
+import platform
+from collections.abc import Callable, Iterator
+from datetime import date
+from typing import Any
+
+from bench.databases import ROOT
+from bench.turns import cost_flatness_5000, queries_per_turn
+
+BENCHES: dict[str, Callable[[int, int], Iterator[dict[str, Any]]]] = {
+    "queries_per_turn": queries_per_turn,
+    "cost_flatness_5000": cost_flatness_5000,
+}
+HEAD = """# Performance
+
+Written by `make bench`; do not edit. What each line measures stands in `bench/`. Ratios count: times differ from one
+machine to the next, and on one machine from hour to hour.
+"""
+
+
+def main() -> None:
+    """Measure, print one line a result."""
+    parser = argparse.ArgumentParser(prog="python -m bench")
+    parser.add_argument("name", nargs="?", choices=BENCHES, metavar="NAME", help=", ".join(BENCHES))
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--turns", type=int, default=5000, help="length of the long run (at least 1,100)")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
+    given = parser.parse_args()
+    if given.turns < 1100 or given.rounds < 1:
+        parser.error("the two windows of 500 turns need --turns of at least 1100, and --rounds at least 1")
+    results = []
+    for name in [given.name] if given.name else BENCHES:
+        for found in BENCHES[name](given.turns, given.rounds):
+            results.append(found)
+            print(json.dumps(found) if given.json else line(found), flush=True)
+    if not given.name:
+        (ROOT / "docs" / "performance.md").write_text(page(results))
+
+
+def line(found: dict[str, Any]) -> str:
+    """One result for reading."""
+    rate = f" ({'/'.join(map(str, found['turns_per_second']))} turns/s)" if "turns_per_second" in found else ""
+    return (
+        f"{found['bench']} {found['database']} {found['what']}: {found['ours']} {found['unit']}, "
+        f"{found['ratio']}x of {found['peer']}; "
+        f"goal {found['goal']}, stretch {found['stretch']}: {found['reached']}{rate}"
+    )
+
+
+def page(results: list[dict[str, Any]]) -> str:
+    """The results as a page."""
+    rows = [
+        f"| {f['bench']} | {f['database']} | {f['what']} | {f['ours']} {f['unit']} | {f['peer']} | {f['ratio']} | "
+        f"{f['goal']} | {f['stretch']} | {f['reached']} | {f['rounds']} |"
+        for f in results
+    ]
+    head = "| bench | database | what | ours | peer | ratio | goal | stretch | reached | rounds |\n" + "|---" * 10 + "|"
+    versions = sorted({f"{k} {v}" for f in results for k, v in f["versions"].items()})
+    rates = [
+        f"- {f['database']}, {f['what']}: {', '.join(map(str, f['turns_per_second']))} turns/s over {f['turns']} turns"
+        for f in results
+        if "turns_per_second" in f
+    ]
+    where = f"Measured {date.today()} on {platform.system()} {platform.machine()} with {', '.join(versions)}."
+    return "\n".join([HEAD, where, "", head, *rows, "", "Turns a second, each round:", "", *rates, ""])
+
+
+if __name__ == "__main__":
+    main()
