@@ -200,7 +200,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "/static/"
-STATIC_ROOT = VAR / "static"
+STATIC_ROOT = subfolder("static")
 STATICFILES_DIRS = [BASE_DIR / "static"] if (BASE_DIR / "static").is_dir() else []
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 # Collected (`make up` does it): hashed, compressed names that browsers keep for ever. Else: straight from source.

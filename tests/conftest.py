@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from tests.stack import PASSWORD, SHORT, TOOLS, Stack, clean_environment, redis_pair
 
@@ -32,6 +33,7 @@ def _in_process_environment() -> None:
 
 
 _in_process_environment()
+settings.DATABASES
 
 
 @pytest.fixture(scope="session")

@@ -51,7 +51,7 @@ def test_the_rows_of_killed_processes_of_this_machine_are_forgotten() -> None:
     assert [row.ident for row in Heartbeat.objects.all()] == [health._process(os.getpid())]
 
 
-def test_healthz_answers_without_a_login(client) -> None:  # noqa: ANN001
+def test_healthz_answers_without_a_login(client) -> None:
     answer = client.get("/healthz")
     assert answer.status_code == 503
     assert set(answer.json()) == {"ok", "web", "database", "worker", "sweeper"}

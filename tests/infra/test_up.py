@@ -90,6 +90,14 @@ def test_a_second_start_on_the_same_data_is_refused(stack: Stack) -> None:
     assert f"already runs on the data folder {stack.var}" in refusal(stack)
 
 
+def test_every_process_publishes_to_our_broker(stack: Stack) -> None:
+    """From any thread: Celery would otherwise make up an application with a broker of its own."""
+    code = "from threading import Thread; from celery import current_app as app; "
+    code += "Thread(target=lambda: print('broker', app.conf.broker_url)).start()"
+    broker = stack.env.get("CELERY_BROKER_URL", "filesystem://localhost")
+    assert f"broker {broker}" in stack.manage("shell", "-c", code).stdout
+
+
 def test_static_files_have_hashed_names_that_browsers_keep(stack: Stack) -> None:
     manifest = (stack.var / "static" / "staticfiles.json").read_text()
     name = manifest.partition('"admin/css/base.css": "')[2].partition('"')[0]
