@@ -8,8 +8,10 @@ from django.db import transaction
 
 from runs import rights
 from runs.journal.append import Draft, Picture, append
+from runs.journal.faultpoint import faultpoint
 from runs.journal.integrity import Tampered, check_head, stop_run
 from runs.journal.lease import now
+from runs.journal.rows import RowMoved
 from runs.models import Run
 
 
@@ -55,7 +57,8 @@ def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered
             yield draft
             if draft.entries:
                 append(draft)
-    except Tampered as error:
+        faultpoint("after_decision")
+    except (Tampered, RowMoved) as error:
         with transaction.atomic():
             stop_run(Picture.of(Run.objects.select_for_update().get(pk=run_id)), "integrity", str(error))
         raise Refused(f"Nothing was done: {error}. An admin must look at the run first.") from error

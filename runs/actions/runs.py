@@ -2,7 +2,6 @@
 
 import json
 import uuid
-from dataclasses import asdict
 from typing import Any
 
 from django.conf import settings
@@ -141,7 +140,7 @@ def extend_limits(run_id: int, person: User, limits: dict[str, int], why: str = 
         lower = [name for name in limits if getattr(new, name) < getattr(draft.state.limits, name)]
         if lower:
             raise Refused(f"Limits can only be raised here: {', '.join(lower)}.", 422)
-        if asdict(new) == asdict(draft.state.limits):
+        if new == draft.state.limits:
             raise Refused("Nothing was changed: name a higher limit.", 422)
         draft.add(e.LimitsChanged(new.dump(), why.strip()[:2000]), actor="person", person=person.pk)
 

@@ -5,48 +5,68 @@ engine knows no roles and no database: `journal/gate.py` brings the current poli
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from runs.engine.toolspec import Effect, Risk, ToolSpec
 
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+Effects = Literal["allow", "ask", "deny"]
 
 
 class BadPolicy(ValueError):
-    """A policy that could not be enforced; the message says which rule and why."""
+    """A policy that could not be enforced; the message says where and why."""
 
 
-@dataclass(frozen=True)
-class Rule:
+class Exact(BaseModel):
+    """Stored JSON that is read in one way only: unknown names and near misses are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Condition(Exact):
+    """A typed condition on one argument."""
+
+    arg: str
+    op: Literal["eq", "in", "decimal_le", "decimal_gt"]
+    value: Any
+
+    def holds(self, args: Mapping[str, Any]) -> bool | None:
+        """Whether it holds; None where that cannot be told."""
+        try:
+            return OPERATORS[self.op](args[self.arg], self.value)
+        except (KeyError, TypeError, ValueError, InvalidOperation):
+            return None
+
+
+class Rule(Exact):
     """`effect` over `tools` (``*`` is all) where every condition holds. `expires` is in seconds, 0 for never."""
 
     id: str
-    effect: str
+    effect: Effects
     tools: tuple[str, ...]
-    when: tuple[Mapping[str, Any], ...] = ()
+    when: tuple[Condition, ...] = ()
     why: str = ""
     exclude_starter: bool = False
-    expires: int = 0
+    expires: int = Field(default=0, ge=0)
 
     def applies(self, tool: str, args: Mapping[str, Any]) -> bool:
         """Whether the rule speaks about this call, reading "cannot tell" as its effect demands."""
         if tool not in self.tools and "*" not in self.tools:
             return False
-        truths = [holds(condition, args) for condition in self.when]
-        if False in truths:
-            return False
-        return None not in truths or self.effect != "allow"
+        truths = [condition.holds(args) for condition in self.when]
+        return False not in truths and (None not in truths or self.effect != "allow")
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(Exact):
     """One immutable, numbered version: defaults and risks by tool, tools switched off (``*`` is all), rules."""
 
     number: int
-    defaults: Mapping[str, str] = field(default_factory=dict)
-    risk: Mapping[str, str] = field(default_factory=dict)
+    defaults: dict[str, Effects] = {}
+    risk: dict[str, Risk] = {}
     off: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
 
@@ -54,30 +74,10 @@ class Policy:
     def load(cls, number: int, content: Mapping[str, Any]) -> "Policy":
         """Parse stored content. Raises `BadPolicy` for anything that could be read in two ways."""
         try:
-            rules = tuple(
-                Rule(**{**rule, "tools": tuple(rule["tools"]), "when": tuple(rule.get("when", ()))})
-                for rule in content.get("rules", ())
-            )
-            policy = cls(
-                number, content.get("defaults", {}), content.get("risk", {}), tuple(content.get("off", ())), rules
-            )
-        except (TypeError, KeyError) as error:
-            raise BadPolicy(f"policy {number}: {error}") from error
-        policy.check()
-        return policy
-
-    def check(self) -> None:
-        """Raise `BadPolicy` unless every verdict, risk and operator is known."""
-        for name, verdict in [*self.defaults.items(), *((r.id, r.effect) for r in self.rules)]:
-            if verdict not in STRICTNESS:
-                raise BadPolicy(f"{name}: {verdict!r} is no verdict; use allow, ask or deny")
-        for name, risk in self.risk.items():
-            if risk not in set(Risk):
-                raise BadPolicy(f"{name}: {risk!r} is no risk; use low, medium or high")
-        for rule in self.rules:
-            for condition in rule.when:
-                if condition.get("op") not in OPERATORS:
-                    raise BadPolicy(f"{rule.id}: operator {condition.get('op')!r} is not one of {', '.join(OPERATORS)}")
+            return cls.model_validate({**content, "number": number})
+        except ValidationError as error:
+            problems = (f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in error.errors())
+            raise BadPolicy(f"policy {number}: {'; '.join(problems)}") from error
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,11 @@ class Verdict:
     trace: tuple[str, ...] = ()
 
 
+HIGH_RISK = Rule(
+    id="high-risk", effect="ask", tools=("*",), why="high risk: another person decides", exclude_starter=True
+)
+
+
 def judge(spec: ToolSpec, args: Mapping[str, Any], policy: Policy, *, starter: int, unattended: bool) -> Verdict:
     """The verdict on one call: kill switches, then the strictest of the matching rules and the floor for high risk."""
     if spec.name in policy.off or "*" in policy.off:
@@ -103,11 +108,11 @@ def judge(spec: ToolSpec, args: Mapping[str, Any], policy: Policy, *, starter: i
     matching = [rule for rule in policy.rules if rule.applies(spec.name, args)]
     default = policy.defaults.get(spec.name, "ask")
     if not matching:
-        matching = [Rule("default", default, (spec.name,), why=f"the default for {spec.name} is {default}")]
+        matching = [
+            Rule(id="default", effect=default, tools=(spec.name,), why=f"the default for {spec.name} is {default}")
+        ]
     if high:
-        matching.insert(
-            0, Rule("high-risk", "ask", (spec.name,), why="high risk: another person decides", exclude_starter=True)
-        )
+        matching.insert(0, HIGH_RISK)
     strictest = max(matching, key=lambda rule: STRICTNESS[rule.effect])
     asking = [rule for rule in matching if rule.effect == "ask"]
     trace = tuple(f"{rule.id}: {rule.effect}" for rule in matching)
@@ -129,15 +134,6 @@ def judge(spec: ToolSpec, args: Mapping[str, Any], policy: Policy, *, starter: i
 def starter_default(spec: ToolSpec) -> str:
     """The starter policy: reads and repeat-safe writes run; what leaves or cannot be taken back asks."""
     return "allow" if spec.effect in (Effect.READ, Effect.REPEATABLE) and spec.risk != Risk.HIGH else "ask"
-
-
-def holds(condition: Mapping[str, Any], args: Mapping[str, Any]) -> bool | None:
-    """Whether one typed condition holds; None where that cannot be told."""
-    value = args.get(condition.get("arg", ""))
-    try:
-        return None if value is None else OPERATORS[condition["op"]](value, condition["value"])
-    except (KeyError, TypeError, ValueError, InvalidOperation):
-        return None
 
 
 def _decimal(value: Any) -> Decimal:

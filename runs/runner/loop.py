@@ -26,6 +26,7 @@ from runs.journal import gate, lease
 from runs.journal.append import Draft, LeaseLost, Picture, Stale, append
 from runs.journal.faultpoint import faultpoint
 from runs.journal.integrity import Tampered, check_head, stop_run
+from runs.journal.rows import RowMoved
 from runs.models import Run
 from runs.providers import UnknownModel, provider_for
 from runs.runner import answers
@@ -54,7 +55,7 @@ def advance(run_id: int) -> None:
         _shift(run, picture, clock)
     except LeaseLost:
         log.info("run %s: lease lost", run_id)
-    except (Tampered, Vanished) as error:
+    except (Tampered, RowMoved, Vanished) as error:
         _stop(picture, "integrity", str(error))
     except (UnknownModel, UnknownEvent) as error:
         _stop(picture, "unreadable", str(error))
