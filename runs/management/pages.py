@@ -82,7 +82,8 @@ EVENT_WORDS = {
     "PayloadErased": "A payload was erased; its digest stays in the chain.",
 }
 
-RUN_RULE = """Nobody moves the status of a run: one function of the state gives it in every append. The first line that holds wins.
+RUN_RULE = """Nobody moves the status of a run: one function of the state gives it in every append. The first that
+holds wins.
 
 1. ended: how it ended
 2. stopped: the kind of the stop
