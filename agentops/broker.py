@@ -51,6 +51,6 @@ class Transport(filesystem.Transport):
 
     Channel = Channel
 
-    def drain_events(self, connection: Any, timeout: float | None = None) -> Any:
+    def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> Any:
         """The worker looks between two of these whether it was asked to stop; two seconds would be felt at Ctrl-C."""
         return super().drain_events(connection, timeout=min(timeout or LOOK_UP, LOOK_UP))

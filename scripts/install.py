@@ -29,7 +29,9 @@ def main(lock):
     print("agentops: installing %s into .venv ..." % lock, flush=True)
     command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     command += ["--require-hashes", "--only-binary", ":all:", "-r", os.path.join(ROOT, lock)]
-    if subprocess.call(command) != 0:
+    told = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if told.returncode != 0:
+        print(told.stdout, file=sys.stderr)
         sys.exit("agentops: %s could not be installed; pip's lines above say why (often: no network)" % lock)
     done = LOCKS[: LOCKS.index(lock) + 1]
     with open(STAMP, "w") as file:
