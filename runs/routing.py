@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
 
-websocket_urlpatterns: list[URLPattern] = []
+from runs.consumers import InboxWatcher, RunWatcher
+
+websocket_urlpatterns = [
+    path("ws/runs/<int:run_id>/", RunWatcher.as_asgi()),
+    path("ws/inbox/", InboxWatcher.as_asgi()),
+]

@@ -2,6 +2,51 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.contrib import admin
+from django.urls import path, register_converter
+from django.views.generic import RedirectView
 
-urlpatterns: list[URLPattern] = []
+from runs.views import account, decisions, runs
+
+ACTS = "|".join(runs.ACTS)
+
+
+class ActConverter:
+    """One of the things that people may do to a run."""
+
+    regex = ACTS
+
+    def to_python(self, value: str) -> str:
+        """The name itself."""
+        return value
+
+    def to_url(self, value: str) -> str:
+        """The name itself."""
+        return value
+
+
+register_converter(ActConverter, "act")
+
+urlpatterns = [
+    path("sign-in", account.sign_in, name="sign-in"),
+    path("sign-out", account.sign_out, name="sign-out"),
+    path("password", account.password, name="password"),
+    path("", runs.inbox, name="inbox"),
+    path("runs", runs.run_list, name="runs"),
+    path("runs/new", runs.new, name="new"),
+    path("runs/new/<slug:slug>", runs.new_run, name="new-run"),
+    path("runs/<int:run_id>", runs.run, name="run"),
+    path("runs/<int:run_id>/<act:name>", runs.act, name="run-act"),
+    path("runs/<int:run_id>/events/<int:seq>", runs.event, name="event"),
+    path("runs/<int:run_id>/calls/<int:turn>.<int:ordinal>/attest", decisions.attest, name="attest"),
+    path("approvals/<int:approval_id>", decisions.approval, name="approval"),
+    path("approvals/<int:approval_id>/approve", decisions.approve, name="approve"),
+    path("approvals/<int:approval_id>/reject", decisions.reject, name="reject"),
+    path("approvals/<int:approval_id>/edit", decisions.edit, name="edit"),
+    path("questions/<int:question_id>", decisions.question, name="question"),
+    path("questions/<int:question_id>/answer", decisions.answer, name="answer"),
+    path("health", runs.health_page, name="health"),
+    # One door for people: the admin's own form would know neither our page nor where to go next.
+    path("admin/login/", RedirectView.as_view(pattern_name="sign-in", query_string=True)),
+    path("admin/", admin.site.urls),
+]

@@ -1,0 +1,1 @@
+"""What people see. Nothing here writes; each page costs a constant number of queries."""

@@ -1,0 +1,176 @@
+"""Sockets: check the right to see, send what is newer than the viewer has, look again on a nudge.
+
+A nudge carries no truth: every frame is read from the database and rendered for its viewer. A lost nudge costs one
+poll. Session and rights are read again before each look, so a person who is signed out or loses their group is cut off
+within one poll.
+"""
+
+import asyncio
+import json
+import logging
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import parse_qs
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.contrib.auth import get_user
+from django.contrib.sessions.backends.db import SessionStore
+from django.template.loader import render_to_string
+
+from runs import notify
+from runs.engine.canonical import digest
+from runs.queries import inbox, runs
+from runs.queries.timeline import BATCH, timeline
+from runs.queries.viewer import Viewer
+
+log = logging.getLogger(__name__)
+POLL = 5.0
+SIGNED_OUT, NO_RIGHT, ABSENT = 4401, 4403, 4404
+Frame = dict[str, Any]
+
+
+class Closed(Exception):
+    """The socket must close; `code` says why."""
+
+    def __init__(self, code: int) -> None:
+        """4401 signed out, 4403 no right any more, 4404 nothing to see."""
+        super().__init__(str(code))
+        self.code = code
+
+
+class Watcher(AsyncWebsocketConsumer):
+    """What all sockets have in common: who looks, when to look, how to end."""
+
+    group = notify.INBOX
+
+    async def connect(self) -> None:
+        """Join the group first, then read: what is written in between comes by the nudge."""
+        session = self.scope.get("session")
+        self.session_key: str | None = getattr(session, "session_key", None)
+        self.turn = asyncio.Lock()
+        self.poller: asyncio.Task[None] | None = None
+        self.begin()
+        # Rights stand before the accept in time, but the code of a refusal reaches a browser only after it.
+        try:
+            await database_sync_to_async(self.viewer)(first=True)
+        except Closed as closed:
+            await self.accept()
+            await self.close(closed.code)
+            return
+        await self._join()
+        await self.accept()
+        if await self.look():
+            self.poller = asyncio.create_task(self._poll())
+
+    def begin(self) -> None:
+        """Read what the address says."""
+
+    async def _join(self) -> None:
+        try:
+            await self.channel_layer.group_add(self.group, self.channel_name)
+        except OSError as error:
+            log.warning("no nudges for a watcher of %s, polling alone: %s", self.group, error)
+
+    async def disconnect(self, code: int) -> None:
+        """Leave."""
+        if self.poller is not None:
+            self.poller.cancel()
+        with suppress(OSError):
+            await self.channel_layer.group_discard(self.group, self.channel_name)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Nothing is done over the socket: acts go by HTTP, with their token."""
+
+    async def news(self, message: dict[str, Any]) -> None:
+        """A nudge."""
+        await self.look()
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(POLL)
+            if not await self.look():
+                return
+            await self.send(text_data="{}")  # a sign of life: silence tells the page that the line is dead
+
+    async def look(self) -> bool:
+        """Send everything that is new; False when the socket was closed."""
+        async with self.turn:
+            try:
+                more = True
+                while more:
+                    frames, more = await database_sync_to_async(self.frames)()
+                    for frame in frames:
+                        await self.send(text_data=json.dumps(frame))
+            except Closed as closed:
+                await self.close(closed.code)
+                return False
+        return True
+
+    def viewer(self, first: bool = False) -> Viewer:
+        """Who is looking, by the session as it stands now."""
+        person = get_user(SimpleNamespace(session=SessionStore(self.session_key))) if self.session_key else None
+        if person is None or not person.is_authenticated:
+            raise Closed(SIGNED_OUT)
+        viewer = Viewer.of(person)
+        if not viewer.may("see"):
+            raise Closed(ABSENT if first else NO_RIGHT)
+        return viewer
+
+    def frames(self) -> tuple[list[Frame], bool]:
+        """What to send now, and whether there is more."""
+        raise NotImplementedError
+
+
+class RunWatcher(Watcher):
+    """The page of one run."""
+
+    def begin(self) -> None:
+        """Run and `?after=`."""
+        self.run_id = int(self.scope["url_route"]["kwargs"]["run_id"])
+        self.group = notify.group(self.run_id)
+        after = parse_qs(self.scope.get("query_string", b"").decode("latin-1")).get("after", ["0"])[0]
+        self.upto = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
+        self.standing: tuple[int, str] | None = None
+
+    def viewer(self, first: bool = False) -> Viewer:
+        """As for all; a run that is not there is closed like one that may not be seen."""
+        viewer = super().viewer(first)
+        if first and runs.find_run(self.run_id) is None:
+            raise Closed(ABSENT)
+        return viewer
+
+    def frames(self) -> tuple[list[Frame], bool]:
+        """Cards newer than `upto`, at most a batch; then the head, if it stands differently."""
+        viewer, run = self.viewer(), runs.find_run(self.run_id)
+        if run is None:
+            raise Closed(ABSENT)
+        found: list[Frame] = []
+        more = False
+        common = {"run": run, "viewer": viewer, "oob": True}
+        if run.seq > self.upto:
+            cards = timeline(run, after=self.upto, limit=BATCH)
+            self.upto, more = cards.upto, cards.more
+            parts = {"added": [c for c in cards.cards if c.new], "changed": [c for c in cards.cards if not c.new]}
+            found.append({"upto": cards.upto, "html": render_to_string("run.html#frame", common | parts)})
+        if not more and self.standing != (run.seq, run.status):
+            self.standing = (run.seq, run.status)
+            head = {"head": runs.head(run, viewer)}
+            found.append({"html": render_to_string("run.html#standing", common | head)})
+        return found, more
+
+
+class InboxWatcher(Watcher):
+    """The inbox, as this viewer sees it."""
+
+    shown = ""
+
+    def frames(self) -> tuple[list[Frame], bool]:
+        """The whole list, if it looks different from the last one sent."""
+        viewer = self.viewer()
+        html = render_to_string("inbox.html#frame", {"inbox": inbox.inbox(viewer), "viewer": viewer, "oob": True})
+        if (now := digest(html)) == self.shown:
+            return [], False
+        self.shown = now
+        return [{"html": html}], False

@@ -1,0 +1,143 @@
+"""What waits for a person, with the reason why this viewer can or cannot act on it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from runs.catalog import spec
+from runs.engine.limits import SECOND
+from runs.engine.machines import RUN_STOPS, STOP_REASONS
+from runs.engine.state import CallState
+from runs.journal.lease import now
+from runs.models import Approval, Call, Policy, Question, Run
+from runs.queries import words
+from runs.queries.display import one_line, visible
+from runs.queries.viewer import Viewer
+
+PAGE = 50
+
+
+@dataclass
+class Item:
+    """One row. `kind` is approval, question, unknown or stop; `target` the key of its page."""
+
+    kind: str
+    target: Any
+    run: Run
+    text: str
+    at: int
+    tool: str = ""
+    risk: str = ""
+    why_not: str = ""
+    state: str = ""
+    seconds: int | None = None
+
+
+@dataclass
+class Inbox:
+    """The groups of the inbox, the number of all that waits, and the id to go on from."""
+
+    approvals: list[Item]
+    questions: list[Item]
+    unknown: list[Item]
+    stops: list[Item]
+    total: int
+    older: int | None
+
+
+def count() -> int:
+    """How much waits for a person, for the number beside the word."""
+    return (
+        Approval.objects.filter(status="pending").count()
+        + Question.objects.filter(status="open").count()
+        + Call.objects.filter(status="unknown").count()
+    )
+
+
+def inbox(viewer: Viewer, after: int = 0) -> Inbox:
+    """Oldest first; approvals in keyset pages of `PAGE`, the rest on the first page."""
+    pending = _with_run(Approval.objects.filter(status="pending", pk__gt=after)).order_by("pk")
+    found = list(pending[: PAGE + 1])
+    approvals = _approvals(found[:PAGE], viewer)
+    older = found[PAGE - 1].pk if len(found) > PAGE else None
+    if after:
+        return Inbox(approvals, [], [], [], count(), older)
+    stops = _stops(viewer)
+    return Inbox(approvals, _questions(viewer), _unknown(viewer), stops, count() + len(stops), older)
+
+
+def _with_run(rows: Any) -> Any:
+    return rows.select_related("run__agent_version__agent", "run__starter")
+
+
+def why_not(viewer: Viewer, excluded: list[int] | None = None) -> str:
+    """Why a viewer cannot decide; empty if they can."""
+    if not viewer.decides:
+        return _("Operators decide; you are {roles}.").format(roles=viewer.roles)
+    if excluded and viewer.person.pk in excluded:
+        return _("You started this run, so another operator decides.")
+    return ""
+
+
+def _approvals(found: list[Approval], viewer: Viewer) -> list[Item]:
+    places = Q(pk__in=[])
+    for approval in found:
+        places |= Q(run=approval.run_id, turn=approval.turn, ordinal=approval.ordinal)
+    calls = {(c.run_id, c.turn, c.ordinal): c for c in Call.objects.filter(places)} if found else {}
+    policy = Policy.objects.filter(current=True).values_list("content", flat=True).first() or {}
+    clock, items = now(), []
+    for approval in found:
+        call = calls[approval.run_id, approval.turn, approval.ordinal]
+        items.append(
+            Item(
+                "approval", approval.pk, approval.run, words.headline(call.tool, call.values()), approval.created_at,
+                call.tool, words.risk_of(policy, call.tool, spec(call.tool)), why_not(viewer, approval.exclude),
+                seconds=max(0, approval.expires_at - clock) // SECOND if approval.expires_at else None,
+            )
+        )  # fmt: skip
+    return items
+
+
+def _questions(viewer: Viewer) -> list[Item]:
+    rows = _with_run(Question.objects.filter(status="open")).order_by("pk")[:PAGE]
+    return [Item("question", q.pk, q.run, one_line(q.text), q.created_at, why_not=why_not(viewer)) for q in rows]
+
+
+def _unknown(viewer: Viewer) -> list[Item]:
+    rows = _with_run(Call.objects.filter(status="unknown")).order_by("run_id")[:PAGE]
+    return [
+        Item(
+            "unknown", (call.run_id, f"{call.turn}.{call.ordinal}"), call.run, words.headline(call.tool, call.values()),
+            call.started_at or 0, call.tool, state=probing(call.run, call), why_not=why_not(viewer),
+        )
+        for call in rows
+    ]  # fmt: skip
+
+
+def probing(run: Run, call: Call) -> str:
+    """What the host still does to find out; empty when only a person can tell."""
+    known: CallState | None = run.picture.calls.get(call.ordinal)
+    if known is None or known.status != "unknown":
+        return ""
+    if known.probing:
+        return _("The host is asking the remote just now.")
+    if known.probe(now(), run.picture.cancel):
+        return _("The host will ask the remote again by itself.")
+    return ""
+
+
+def _stops(viewer: Viewer) -> list[Item]:
+    rows = Run.objects.filter(status__in=RUN_STOPS).select_related("agent_version__agent", "starter").order_by("pk")
+    items = []
+    for run in rows[:PAGE]:
+        stop = run.picture.stop
+        if stop and stop.reason != "unknown_effect":  # the unknown call itself stands above
+            may = viewer.signs_off if stop.reason == "integrity" else viewer.steers
+            lacks = _("An admin signs off.") if stop.reason == "integrity" else _("Operators act on runs.")
+            text = f"{words.RUN[run.status].word}: {STOP_REASONS[stop.reason][1]}"
+            items.append(
+                Item("stop", run.pk, run, text, run.picture.t, state=visible(run.goal), why_not="" if may else lacks)
+            )
+    return items

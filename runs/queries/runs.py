@@ -1,0 +1,238 @@
+"""The list of runs, and the head of one run: how it stands, why, and what a person can do now."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Count, Q, TextField
+from django.db.models.functions import Cast
+
+from runs.engine.limits import Limits
+from runs.engine.machines import RUN_ENDS, RUN_STOPS, STOP_REASONS
+from runs.engine.state import RunState
+from runs.journal.integrity import Tampered, check_head
+from runs.models import Agent, Approval, Call, Event, Question, Run
+from runs.queries import words
+from runs.queries.display import visible
+from runs.queries.viewer import Viewer
+
+PAGE = 50
+FILTERS: dict[str, tuple[str, ...]] = {
+    "active": ("queued", "running", "cancelling"),
+    "waiting": ("waiting_approval", "waiting_input", "paused"),
+    "stopped": RUN_STOPS,
+    "succeeded": ("succeeded",),
+    "failed": ("failed",),
+    "cancelled": ("cancelled",),
+}
+
+
+@dataclass
+class RunRow:
+    """A run in the list."""
+
+    run: Run
+    sign: words.Sign
+    turns: int
+    calls: int
+    cause: Any
+
+
+@dataclass
+class RunList:
+    """A page of runs; `older` is the id to go on from."""
+
+    rows: list[RunRow]
+    counts: dict[str, int]
+    total: int
+    older: int | None
+
+
+def run_list(status: str = "", before: int | None = None) -> RunList:
+    """Newest first, keyset pages of `PAGE`; `status` is a key of `FILTERS` or empty for all."""
+    by_status = dict(Run.objects.order_by().values_list("status").annotate(n=Count("pk")))
+    counts = {name: sum(by_status.get(s, 0) for s in group) for name, group in FILTERS.items()}
+    runs = Run.objects.select_related("agent_version__agent", "starter").order_by("-pk")
+    if status in FILTERS:
+        runs = runs.filter(status__in=FILTERS[status])
+    if before is not None:
+        runs = runs.filter(pk__lt=before)
+    found = list(runs[: PAGE + 1])
+    rows = [_row(run) for run in found[:PAGE]]
+    return RunList(rows, counts, sum(counts.values()), rows[-1].run.pk if len(found) > PAGE else None)
+
+
+def _row(run: Run) -> RunRow:
+    state = run.picture
+    return RunRow(run, words.RUN[run.status], state.n.turns, state.n.calls, cause(run, state))
+
+
+def cause(run: Run, state: RunState) -> Any:
+    """Why the run stands as it does, in a sentence."""
+    if state.stop and run.status in RUN_STOPS:
+        return STOP_REASONS[state.stop.reason][1]
+    return words.RUN_CAUSE.get(run.status, "")
+
+
+@dataclass
+class Todo:
+    """Something in the run that a person is asked: `kind` is approval, question or unknown."""
+
+    kind: str
+    text: str
+    url_id: Any
+    call: str
+
+
+@dataclass
+class Gauge:
+    """A limit and how much of it is used."""
+
+    name: str
+    used: int
+    most: int
+
+    @property
+    def near(self) -> int:
+        """From where on it is close to its end."""
+        return self.most * 8 // 10
+
+
+@dataclass
+class Head:
+    """Everything above the timeline."""
+
+    run: Run
+    state: RunState
+    sign: words.Sign
+    cause: Any
+    stop_detail: str
+    todos: list[Todo]
+    gauges: list[Gauge]
+    checks: list[tuple[str, str, bool]]
+    intact: str
+    answer: str = ""
+    evidence: list[tuple[str, str]] = field(default_factory=list)
+    acts: list[str] = field(default_factory=list)
+
+
+def find_run(run_id: int) -> Run | None:
+    """A run with all that its pages name."""
+    return Run.objects.select_related("agent_version__agent", "starter").filter(pk=run_id).first()
+
+
+def head(run: Run, viewer: Viewer) -> Head:
+    """The head of a run page."""
+    state = run.picture
+    try:
+        check_head(run)
+        intact = ""
+    except Tampered as error:
+        intact = str(error)
+    shown = Head(
+        run, state, words.RUN[run.status], cause(run, state), _stop_detail(run, state), _todos(run), _gauges(state),
+        _checks(run, state), intact, acts=acts(run, state, viewer),
+    )  # fmt: skip
+    if run.status == "succeeded":
+        shown.answer, shown.evidence = _answer(run)
+    return shown
+
+
+def _stop_detail(run: Run, state: RunState) -> str:
+    if not state.stop:
+        return ""
+    body = Event.objects.filter(run=run, kind="RunStopped").order_by("-seq").values_list("body", flat=True).first()
+    return visible(json.loads(body or "{}").get("detail", ""))
+
+
+def _todos(run: Run) -> list[Todo]:
+    if run.ended:
+        return []
+    approvals = {(a.turn, a.ordinal): a for a in Approval.objects.filter(run=run, status="pending")}
+    todos = []
+    waiting = Q(status="unknown") | Q(status="waiting")
+    for call in Call.objects.filter(waiting, run=run).order_by("turn", "ordinal"):
+        text, place = words.headline(call.tool, call.values()), f"{call.turn}.{call.ordinal}"
+        if call.status == "unknown":
+            todos.append(Todo("unknown", text, place, place))
+        elif asked := approvals.get((call.turn, call.ordinal)):
+            todos.append(Todo("approval", text, asked.pk, place))
+    for question in Question.objects.filter(run=run, status="open"):
+        todos.append(Todo("question", visible(question.text), question.pk, f"{question.turn}.{question.ordinal}"))
+    return todos
+
+
+def _gauges(state: RunState) -> list[Gauge]:
+    limits: Limits = state.limits
+    return [
+        Gauge("turns", state.n.turns, limits.turns),
+        Gauge("calls", state.n.calls, limits.calls),
+        Gauge("seconds", state.n.ms // 1000, limits.ms // 1000),
+    ]
+
+
+def _checks(run: Run, state: RunState) -> list[tuple[str, str, bool]]:
+    return [
+        (visible(str(check["id"]).replace("_", " ")), visible(str(check["tool"])), check["id"] in state.met)
+        for check in state.checks
+    ]
+
+
+def _answer(run: Run) -> tuple[str, list[tuple[str, str]]]:
+    """The accepted finish and, for each cited evidence, the card that it comes from."""
+    call = Call.objects.filter(run=run, tool="finish", status="done").order_by("-turn").first()
+    if call is None:
+        return "", []
+    values = call.values()
+    cited = [str(item) for item in values.get("evidence", [])]
+    text = Cast("evidence", TextField())
+    rows = Call.objects.filter(run=run, outcome="ok").exclude(effect="host").annotate(text=text)
+    wanted = Q(pk__in=[])
+    for item in cited:
+        wanted |= Q(text__contains=json.dumps(item))
+    anchors = {item: f"card-call-{item[5:].replace('.', '-')}" for item in cited if item.startswith("call:")}
+    for row in rows.filter(wanted):
+        anchors |= {item: f"card-call-{row.turn}-{row.ordinal}" for item in row.evidence if item in cited}
+    return visible(str(values.get("answer", ""))), [(visible(item), anchors.get(item, "")) for item in cited]
+
+
+def acts(run: Run, state: RunState, viewer: Viewer) -> list[str]:
+    """What this viewer can do to the run as it stands, in the order of the page."""
+    if run.status in RUN_ENDS:
+        return ["note"] if viewer.notes else []
+    found = ["note"] if viewer.notes else []
+    integrity = bool(state.stop and state.stop.reason == "integrity")
+    if integrity and viewer.signs_off:
+        found.append("sign-off")
+    if viewer.steers:
+        found += _steering(state, integrity)
+    return found
+
+
+def _steering(state: RunState, integrity: bool) -> list[str]:
+    found = []
+    resumable = state.stop is not None and state.stop.reason not in ("turns", "calls", "time", "unknown_effect")
+    if not integrity and (state.paused or resumable):
+        found.append("resume")
+    elif not state.paused and not state.cancel and not state.stop:
+        found.append("pause")
+    if not integrity and not state.cancel:
+        found.append("extend")
+    if not state.cancel:
+        found.append("cancel")
+    if state.stop and not state.having("unknown", "executing"):
+        found.append("give-up")
+    return found
+
+
+def event_payload(run_id: int, seq: int) -> Event | None:
+    """One event with its stored data."""
+    return Event.objects.filter(run=run_id, seq=seq).select_related("person").first()
+
+
+def agents() -> list[Agent]:
+    """Every agent with its versions: two queries."""
+    return list(Agent.objects.prefetch_related("versions"))
+
+
+__all__ = ["FILTERS", "Head", "RunList", "acts", "agents", "event_payload", "find_run", "head", "run_list"]

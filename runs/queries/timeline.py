@@ -1,0 +1,258 @@
+"""The timeline of a run as cards with fixed ids: one per turn, per call, per act about the whole run.
+
+A window is made of whole turns, so no card is ever cut. A card's `last_seq` says whether a watcher has seen it as it
+stands. Events are read before the rows of calls: rows may be newer than the events shown, never older.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from runs.catalog import spec
+from runs.models import Approval, Call, Event, Question, Run
+from runs.queries.display import Leaf, leaves, one_line, visible
+from runs.queries.facts import Note, note_of, sign_of_run_event
+from runs.queries.words import Sign, call_sign, headline
+
+WINDOW, BATCH = 200, 500
+OUT_OF_LINE = ("LateEvidence", "IncidentOpened")  # these may speak of a turn long past
+TEXTS = ("ModelAnswered", "CallEdited", "CallJudged")
+
+
+@dataclass
+class Row:
+    """An event without its payload."""
+
+    seq: int
+    kind: str
+    turn: int
+    ordinal: int
+    at: int
+    person: str
+    body: dict[str, Any]
+    has_payload: bool
+    payload: str = ""
+
+
+@dataclass
+class Card:
+    """One thing on the timeline. `shape` is turn, call or event; `id` never changes, nor does its place."""
+
+    id: str
+    shape: str
+    rows: list[Row]
+    sign: Sign
+    notes: list[Note] = field(default_factory=list)
+    number: int = 0
+    said: str = ""
+    call: Call | None = None
+    title: str = ""
+    came_to: str = ""
+    leaves: list[Leaf] = field(default_factory=list)
+    before: list[Leaf] = field(default_factory=list)
+    approval: int | None = None
+    question: int | None = None
+    new: bool = False
+
+    @property
+    def first_seq(self) -> int:
+        """Where it stands."""
+        return self.rows[0].seq
+
+    @property
+    def last_seq(self) -> int:
+        """How new it is."""
+        return self.rows[-1].seq
+
+    @property
+    def at(self) -> int:
+        """When it began, microseconds."""
+        return self.rows[0].at
+
+    @property
+    def ms(self) -> int:
+        """What the turn's answer, or the call, took."""
+        if self.call is not None:
+            began, ended = self.call.started_at, self.call.ended_at
+            return (ended - began) // 1000 if began and ended else 0
+        return sum(row.body.get("ms", 0) for row in self.rows)
+
+    @property
+    def tokens(self) -> int:
+        """What the turn's answers cost in tokens."""
+        return sum(row.body.get("tokens", 0) for row in self.rows)
+
+
+@dataclass
+class Timeline:
+    """Cards in order; `upto` is what a watcher has seen after them; `older` the seq to ask for what came before."""
+
+    cards: list[Card]
+    upto: int
+    older: int | None = None
+    more: bool = False
+
+
+def timeline(run: Run, *, after: int | None = None, before: int | None = None, limit: int = WINDOW) -> Timeline:
+    """The last cards of a run, those before event `before`, or those that are newer than event `after`."""
+    events = Event.objects.filter(run=run)
+    if after is not None:
+        return _newer(run, after, limit)
+    if before is not None:
+        turn = (
+            events.filter(seq__lte=before)
+            .exclude(kind__in=OUT_OF_LINE)
+            .order_by("-seq")
+            .values_list("turn", flat=True)
+            .first()
+        )
+        events = events.filter(turn__lt=turn or 0)
+    recent = list(events.exclude(kind__in=OUT_OF_LINE).order_by("-seq").values_list("seq", "turn")[:limit])
+    if not recent:
+        return Timeline([], before or 0)
+    first = min(turn for _seq, turn in recent)
+    rows = _rows(events.filter(turn__gte=first))
+    cards = _cards(run, rows)
+    return Timeline(cards, max(row.seq for row in rows), cards[0].first_seq if first > 0 else None)
+
+
+def _newer(run: Run, after: int, limit: int) -> Timeline:
+    changed = list(
+        Event.objects.filter(run=run, seq__gt=after).order_by("seq").values_list("seq", "turn", "ordinal")[:limit]
+    )
+    if not changed:
+        return Timeline([], after)
+    rows = _rows(Event.objects.filter(run=run, turn__in={turn for _seq, turn, _ordinal in changed}))
+    cards = [card for card in _cards(run, rows) if card.last_seq > after]
+    for card in cards:
+        card.new = card.first_seq > after
+    upto = changed[-1][0]
+    return Timeline([c for c in cards if c.first_seq <= upto], upto, more=len(changed) == limit)
+
+
+def _rows(events: Any) -> list[Row]:
+    wanted = Q(kind__in=TEXTS)
+    texts = dict(events.filter(wanted).exclude(payload=None).values_list("seq", "payload"))
+    columns = ("seq", "kind", "turn", "ordinal", "at", "person__username", "body", "payload_digest")
+    return [
+        Row(seq, kind, turn, ordinal, at, person or "", json.loads(body), digest is not None, texts.get(seq, ""))
+        for seq, kind, turn, ordinal, at, person, body, digest in events.order_by("seq").values_list(*columns)
+    ]
+
+
+def _cards(run: Run, rows: Iterable[Row]) -> list[Card]:
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[_card_id(row)].append(row)
+    turns = {row.turn for rows in groups.values() for row in rows}
+    calls = {f"card-call-{c.turn}-{c.ordinal}": c for c in Call.objects.filter(run=run, turn__in=turns)}
+    approvals = _open(Approval.objects.filter(run=run, status="pending"))
+    questions = _open(Question.objects.filter(run=run, status="open"))
+    cards = []
+    for name, about in groups.items():
+        if name in calls:
+            place = (about[0].turn, about[0].ordinal)
+            cards.append(_call_card(name, about, calls[name], approvals.get(place), questions.get(place)))
+        elif name.startswith("card-turn"):
+            cards.append(_turn_card(name, about))
+        else:
+            cards.append(Card(name, "event", about, sign_of_run_event(about[0].kind, about[0].body), _notes(about)))
+    return sorted(cards, key=lambda card: card.first_seq)
+
+
+def _open(rows: Any) -> dict[tuple[int, int], int]:
+    return {(turn, ordinal): pk for pk, turn, ordinal in rows.values_list("pk", "turn", "ordinal")}
+
+
+def _card_id(row: Row) -> str:
+    if row.ordinal:
+        return f"card-call-{row.turn}-{row.ordinal}"
+    if row.kind in ("ModelAsked", "ModelAnswered", "ModelFailed", "FinishRefused"):
+        return f"card-turn-{row.turn}"
+    return f"card-event-{row.seq}"
+
+
+def _notes(rows: Iterable[Row]) -> list[Note]:
+    return [note for row in rows if (note := note_of(row))]
+
+
+def _turn_card(name: str, rows: list[Row]) -> Card:
+    answered = next((row for row in rows if row.kind == "ModelAnswered"), None)
+    if answered is None:
+        failed = rows[-1].kind == "ModelFailed"
+        sign = (
+            Sign(_("No usable answer"), "caution", "retry")
+            if failed
+            else Sign(_("Asking the model"), "accent", "running")
+        )
+    else:
+        sign = Sign(_("Answered"), "quiet", "check")
+    said = _said(answered.payload) if answered else ""
+    return Card(name, "turn", rows, sign, _notes(rows), number=rows[0].turn, said=said)
+
+
+def said_by(payload: str | None) -> str:
+    """The text blocks of a stored model response."""
+    try:
+        blocks = json.loads(payload or "[]")
+    except ValueError:
+        return ""
+    return "\n".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+
+
+def _said(payload: str) -> str:
+    return visible(said_by(payload))
+
+
+def _call_card(name: str, rows: list[Row], call: Call, approval: int | None, question: int | None) -> Card:
+    arguments = _parsed(call.arguments)
+    card = Card(name, "call", rows, call_sign(call.status, call.outcome, call.tool), _notes(rows), call=call)
+    card.title, card.leaves, card.approval, card.question = (
+        headline(call.tool, arguments),
+        leaves(arguments),
+        approval,
+        question,
+    )
+    if call.effect == "host" or call.status == "invalid" or spec(call.tool) is None:
+        card.title = visible(call.tool)
+    card.came_to = _came_to(call)
+    card.before = _before(rows)
+    return card
+
+
+def _before(rows: list[Row]) -> list[Leaf]:
+    """The arguments as the model proposed them, where a person changed them."""
+    if not any(row.kind == "CallEdited" for row in rows):
+        return []
+    return leaves(_parsed(next((row.payload for row in rows if row.kind == "CallJudged" and row.payload), "{}")))
+
+
+def _parsed(arguments: str) -> dict[str, Any]:
+    try:
+        value = json.loads(arguments or "{}")
+    except ValueError:
+        return {"(not JSON)": arguments}
+    return value if isinstance(value, dict) else {"(not an object)": value}
+
+
+def _came_to(call: Call) -> str:
+    """One line: what it came to, or why it did not run."""
+    if call.status in ("invalid", "denied"):
+        return one_line(call.why)
+    if call.status == "unknown":
+        return _("It was sent, and nobody has heard what became of it. It may have happened.")
+    if call.status == "not_executed" and call.presumed:
+        return _("Presumed: two look-ups after the deadline found nothing. It is looked for again.")
+    parts = [call.effect_ref, call.detail, call.why if call.effect == "host" else ""]
+    return one_line(" · ".join(part for part in parts if part))
+
+
+def names_of(ids: Iterable[int]) -> dict[int, str]:
+    """User names by id: one query."""
+    return dict(User.objects.filter(pk__in=set(ids)).values_list("pk", "username"))

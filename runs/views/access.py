@@ -1,0 +1,101 @@
+"""Who gets in: one decorator for every page, and what the page says when somebody does not."""
+
+import logging
+import secrets
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+from django_htmx.http import HttpResponseClientRedirect
+
+from runs import rights
+from runs.actions.acting import Refused
+from runs.queries import inbox
+from runs.queries.viewer import Viewer
+
+log = logging.getLogger("runs.pages")
+View = Callable[..., HttpResponse]
+GONE = "There is nothing here."
+
+
+class Request(HttpRequest):
+    """A request that passed `page`."""
+
+    viewer: Viewer
+    request_id: str
+
+
+def page(act: str = "see", *methods: str) -> Callable[[View], View]:
+    """Let in who may do `act`; GET alone unless `methods` says otherwise.
+
+    A stranger signs in first. A person without a group gets what an absent id gets. `Refused` becomes a page with its
+    status.
+    """
+
+    def decorate(view: View) -> View:
+        @require_http_methods([*(methods or ("GET", "HEAD"))])
+        @wraps(view)
+        def guarded(request: Any, *args: Any, **options: Any) -> HttpResponse:
+            name_request(request)
+            if not request.user.is_authenticated:
+                return _sign_in(request)
+            request.viewer = Viewer.of(request.user)
+            try:
+                if not request.viewer.may("see"):
+                    raise Refused(GONE, 404)
+                if not request.viewer.may(act):
+                    groups = _(" or ").join(sorted(rights.ACTS[act]))
+                    raise Refused(_("This needs the group {groups}; an admin can add you.").format(groups=groups), 403)
+                answer = view(request, *args, **options)
+            except Refused as error:
+                answer = refused(request, error)
+            answer["Cache-Control"] = "no-store"
+            return answer
+
+        return guarded
+
+    return decorate
+
+
+def _sign_in(request: Any) -> HttpResponse:
+    if request.htmx:
+        return HttpResponseClientRedirect("/sign-in")
+    back = request.get_full_path() if request.method in ("GET", "HEAD") else "/"
+    return redirect_to_login(back)
+
+
+def name_request(request: Any) -> str:
+    """Give the request the id that its error page shows and the log holds."""
+    if not getattr(request, "request_id", ""):
+        request.request_id = f"req-{secrets.token_hex(4)}"
+    return str(request.request_id)
+
+
+def show(request: Any, template: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
+    """A page with its frame: who is looking, and how much waits."""
+    viewer = getattr(request, "viewer", None)
+    sees = viewer is not None and viewer.may("see")
+    waiting = inbox.count() if sees and "inbox_count" not in context else 0
+    return render(
+        request, template, {"viewer": viewer if sees else None, "inbox_count": waiting} | context, status=status
+    )
+
+
+def refused(request: Any, error: Refused) -> HttpResponse:
+    """The page of an act that was not done."""
+    log.info("%s %s %s refused %s: %s", request.request_id, request.method, request.path, error.status, error)
+    if error.status == 404:
+        return show(request, "404.html", {}, 404)
+    if error.status == 403:
+        return show(request, "403.html", {"why": str(error)}, 403)
+    return show(request, "refused.html", {"refused": error}, error.status)
+
+
+def absent() -> Refused:
+    """What an id that does not exist gets, and everything that one may not see."""
+    return Refused(GONE, 404)

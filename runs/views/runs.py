@@ -1,0 +1,174 @@
+"""The inbox, the list, starting a run, the page of a run and what people may do to it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from runs import forms, health
+from runs.actions import runs as acts
+from runs.actions.acting import Refused, need
+from runs.models import Agent
+from runs.queries import inbox as inbox_queries
+from runs.queries import runs as queries
+from runs.queries.timeline import timeline
+from runs.views.access import absent, page, show
+
+
+@page()
+def inbox(request: Any) -> HttpResponse:
+    """What waits for a person."""
+    found = inbox_queries.inbox(request.viewer, _number(request, "after") or 0)
+    return show(request, "inbox.html", {"inbox": found, "inbox_count": found.total})
+
+
+@page()
+def run_list(request: Any) -> HttpResponse:
+    """Runs, newest first; the address holds the filter."""
+    status = request.GET.get("status", "")
+    found = queries.run_list(status, _number(request, "before"))
+    return show(request, "runs.html", {"list": found, "status": status})
+
+
+def _number(request: Any, name: str) -> int | None:
+    text = request.GET.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+@page("start")
+def new(request: Any) -> HttpResponse:
+    """Choose an agent."""
+    return show(request, "new.html", {"agents": queries.agents()})
+
+
+@page("start", "GET", "HEAD", "POST")
+def new_run(request: Any, slug: str) -> HttpResponse:
+    """Say what a run is to reach, and start it. Sent twice, it starts once."""
+    agent = Agent.objects.filter(slug=slug).first()
+    if agent is None:
+        raise absent()
+    version = agent.current
+    form = forms.Start(version.definition, request.POST if request.method == "POST" else None)
+    refused: Refused | None = None
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = acts.start_run(starter=request.user, agent_version=version, **form.given())
+            return redirect("run", run.pk)
+        except Refused as error:
+            refused = error
+    status = refused.status if refused else 422 if form.errors else 200
+    return show(request, "new_run.html", {"agent": agent, "version": version, "form": form, "refused": refused}, status)
+
+
+@page()
+def run(request: Any, run_id: int) -> HttpResponse:
+    """A run: its head, what it waits for, its timeline."""
+    found = queries.find_run(run_id)
+    if found is None:
+        raise absent()
+    cards = timeline(found, before=_number(request, "before"))
+    head = queries.head(found, request.viewer)
+    context = {"head": head, "run": found, "timeline": cards, "past": "before" in request.GET, "note": forms.NoteForm()}
+    return show(request, "run.html", context)
+
+
+@page()
+def event(request: Any, run_id: int, seq: int) -> HttpResponse:
+    """The stored data of one event."""
+    found = queries.event_payload(run_id, seq)
+    if found is None:
+        raise absent()
+    template = "event.html#payload" if request.htmx else "event.html"
+    return show(request, template, {"event": found})
+
+
+@dataclass(frozen=True)
+class Act:
+    """One thing that a person may do to a run: its right, its form, how it is done, and what it says beforehand."""
+
+    right: str
+    form: type[forms.Styled]
+    do: Callable[[int, Any, Mapping[str, Any]], None]
+    title: Any
+    explains: Any
+    button: Any
+    done: Any
+
+
+def _extend(run_id: int, person: Any, data: Mapping[str, Any]) -> None:
+    given = forms.limits_of({name: data[name] for name in ("turns", "calls", "minutes")})
+    acts.extend_limits(run_id, person, given, data["why"])
+
+
+ACTS: dict[str, Act] = {
+    "note": Act(
+        "note", forms.NoteForm, lambda r, p, d: acts.add_note(r, p, d["text"]), gettext_lazy("Leave a note"),
+        gettext_lazy("The agent reads it with its next turn; after the end it only goes into the record."),
+        gettext_lazy("Leave the note"), gettext_lazy("The note is in the record."),
+    ),
+    "pause": Act(
+        "steer", forms.Styled, lambda r, p, d: acts.pause(r, p), gettext_lazy("Pause the run"),
+        gettext_lazy("Nothing new begins. A call or an answer that is under way is still recorded."),
+        gettext_lazy("Pause the run"), gettext_lazy("Paused. What was under way is still recorded."),
+    ),
+    "resume": Act(
+        "steer", forms.Styled, lambda r, p, d: acts.resume(r, p), gettext_lazy("Resume the run"),
+        gettext_lazy("It goes on from what is recorded; the counter that stopped it begins again."),
+        gettext_lazy("Resume the run"), gettext_lazy("Resumed."),
+    ),
+    "cancel": Act(
+        "steer", forms.Why, lambda r, p, d: acts.cancel(r, p, d["why"]), gettext_lazy("Cancel the run"),
+        gettext_lazy("Cancelling is not undoing."), gettext_lazy("Cancel the run"),
+        gettext_lazy("Cancelled. What was under way is awaited."),
+    ),
+    "extend": Act(
+        "steer", forms.Extend, _extend, gettext_lazy("Raise the limits"),
+        gettext_lazy("Limits can only be raised here. A run that stopped at a limit goes on by itself."),
+        gettext_lazy("Raise the limits"), gettext_lazy("The limits are raised."),
+    ),
+    "give-up": Act(
+        "steer", forms.Why, lambda r, p, d: acts.close_failed(r, p, d["why"]), gettext_lazy("Give up on the run"),
+        gettext_lazy("It ends as failed and cannot be resumed. What had finished stays as it is."),
+        gettext_lazy("End it as failed"), gettext_lazy("The run ended as failed."),
+    ),
+    "sign-off": Act(
+        "sign_off", forms.Found, lambda r, p, d: acts.sign_off(r, p, d["what"]), gettext_lazy("Sign off the damaged record"),
+        gettext_lazy("Stored data did not match the record. Look with `manage.py verify_audit` before you sign off."),
+        gettext_lazy("Sign off"), gettext_lazy("Signed off."),
+    ),
+}  # fmt: skip
+
+
+@page("see", "GET", "HEAD", "POST")
+def act(request: Any, run_id: int, name: str) -> HttpResponse:
+    """Say what an act means; on POST, do it."""
+    doing = ACTS[name]
+    need(request.user, doing.right)
+    found = queries.find_run(run_id)
+    if found is None:
+        raise absent()
+    form = doing.form(request.POST if request.method == "POST" else None)
+    refused: Refused | None = None
+    if request.method == "POST" and form.is_valid():
+        try:
+            doing.do(run_id, request.user, form.cleaned_data)
+            messages.success(request, doing.done)
+            return redirect("run", run_id)
+        except Refused as error:
+            refused = error
+    context = {"run": found, "act": doing, "name": name, "form": form, "refused": refused, "state": found.picture}
+    return show(request, "run_act.html", context, refused.status if refused else 422 if form.errors else 200)
+
+
+@page()
+def health_page(request: Any) -> HttpResponse:
+    """What /healthz says, for people."""
+    found = health.snapshot()
+    parts = [(name, part) for name, part in found.items() if name != "ok"]
+    heading = _("Everything is alive") if found["ok"] else _("Something is not alive")
+    return show(request, "health.html", {"ok": found["ok"], "parts": parts, "heading": heading})

@@ -1,0 +1,65 @@
+// The live page (reference/stack.md 3). A frame {"upto", "html"} holds cards newer than `upto`; one that is not newer is
+// dropped. A frame without `upto` replaces fragments by id and may come again. Reconnecting is reading: ?after=<upto>.
+(() => {
+  const root = document.querySelector("[data-socket]");
+  if (!root || !window.WebSocket || !window.htmx) return;
+  const chip = document.querySelector("#live");
+  const SILENCE = 20000; // the server says something every 5 s; a sleeping laptop's socket looks open and is not
+  let upto = Number(root.dataset.upto || 0);
+  let socket, timer, wait = 500, heard = 0, over = false;
+
+  const say = (state) => {
+    if (!chip || chip.dataset.state === state && !chip.hidden) return;
+    chip.hidden = false;
+    chip.dataset.state = state;
+    chip.textContent = chip.dataset[state];
+  };
+
+  const take = (frame) => {
+    if ("upto" in frame) {
+      if (!(frame.upto > upto)) return;
+      upto = frame.upto;
+      root.dataset.upto = upto;
+    }
+    if (frame.html) window.htmx.swap(root, frame.html, { swapStyle: "none" });
+  };
+
+  const open = () => {
+    clearTimeout(timer);
+    if (over || socket && socket.readyState <= WebSocket.OPEN) return;
+    const url = new URL(root.dataset.socket, location.href);
+    url.protocol = url.protocol.replace("http", "ws");
+    url.searchParams.set("after", upto);
+    const mine = socket = new WebSocket(url);
+    heard = Date.now();
+    mine.onopen = () => { if (mine === socket) { wait = 500; say("live"); } };
+    mine.onmessage = (event) => { if (mine === socket) { heard = Date.now(); take(JSON.parse(event.data)); } };
+    mine.onclose = (event) => { if (mine === socket) closed(event.code); };
+  };
+
+  const closed = (code) => {
+    if (code >= 4400) { over = true; say("offline"); return; }
+    say(navigator.onLine ? "reconnecting" : "offline");
+    clearTimeout(timer);
+    timer = setTimeout(open, wait * (0.5 + Math.random()));
+    wait = Math.min(wait * 2, 15000);
+  };
+
+  const drop = () => {
+    const old = socket;
+    socket = undefined;
+    if (old) old.close();
+  };
+
+  const now = () => {
+    if (over) return;
+    if (socket && Date.now() - heard > SILENCE) { drop(); say("reconnecting"); }
+    open();
+  };
+
+  addEventListener("online", () => { drop(); now(); });
+  addEventListener("offline", () => { if (!over) say("offline"); });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) now(); });
+  setInterval(() => { if (socket && Date.now() - heard > SILENCE) now(); }, 5000);
+  open();
+})();
