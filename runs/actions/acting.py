@@ -26,6 +26,16 @@ class Refused(Exception):
         self.status = status
 
 
+def said(text: str, most: int = 4000) -> str:
+    """What a person typed, trimmed. Raises `Refused` instead of cutting: nothing that was typed is lost unseen."""
+    text = text.strip()
+    if len(text) > most:
+        raise Refused(f"That text has {len(text)} characters; at most {most} are kept. Shorten it.", 422)
+    if "\0" in text:
+        raise Refused("That text holds the character NUL, which cannot be stored. Take it out.", 422)
+    return text
+
+
 def need(person: User, act: str) -> None:
     """Raise `Refused` unless the person may do `act`: 404 for a person who may not even see, else 403."""
     if not rights.may(person, "see"):
@@ -48,9 +58,14 @@ def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered
             run = Run.objects.select_for_update().filter(pk=run_id).first()
             if run is None:
                 raise Refused("There is nothing here.", 404)
-            draft = Draft(Picture.of(run), now())
-            if not tampered:
+            try:
                 check_head(run)
+                draft = Draft(Picture.of(run), now())
+            except Tampered as error:
+                if not tampered:
+                    raise
+                draft = Draft(stop_run(run, "integrity", str(error)), now())
+            if not tampered:
                 need_intact(draft)
             if not ended:
                 need_open(draft)
@@ -60,7 +75,7 @@ def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered
         faultpoint("after_decision")
     except (Tampered, RowMoved) as error:
         with transaction.atomic():
-            stop_run(Picture.of(Run.objects.select_for_update().get(pk=run_id)), "integrity", str(error))
+            stop_run(Run.objects.select_for_update().get(pk=run_id), "integrity", str(error))
         raise Refused(f"Nothing was done: {error}. An admin must look at the run first.") from error
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from runs.actions.acting import Refused, acting, need
+from runs.actions.acting import Refused, acting, need, said
 from runs.actions.runs import draft_cancel
 from runs.catalog import catalog
 from runs.engine import acceptance, messages
@@ -37,7 +37,7 @@ def decide(
         approval.refresh_from_db()
         if not _check(draft, approval, person, vote, action_digest):
             return approval
-        fact = e.Decided(approval.n, action_digest, vote, why.strip()[:4000])
+        fact = e.Decided(approval.n, action_digest, vote, said(why))
         draft.add(fact, call=approval.ordinal, actor="person", person=person.pk)
         if stop and vote == "reject":
             draft_cancel(draft, person, why)
@@ -61,7 +61,7 @@ def edit(approval_id: int, person: User, action_digest: str, arguments: str, why
         if digest(args) == call.args:
             raise Refused("Nothing was changed. Approve it as it is, or edit a value.", 422)
         gate.current_policy(fresh=True)
-        _draft_edit(draft, approval, person, args, why.strip()[:4000])
+        _draft_edit(draft, approval, person, args, said(why))
     return Approval.objects.filter(run=approval.run_id, turn=approval.turn, ordinal=approval.ordinal).latest("n")
 
 
@@ -106,9 +106,9 @@ def attest(
         met = _met_by(draft, ordinal) if done else []
         fact = e.CallSettled(
             "done" if done else "not_executed", "human", outcome="ok" if done else "", status="attested by a person",
-            effect_ref=reference.strip()[:200], observation=digest(shown), met=met,
+            effect_ref=said(reference, 200), observation=digest(shown), met=met,
             changed=list(call.objects) if done else [],
-            after_cancel=draft.state.cancel, why=why.strip()[:2000],
+            after_cancel=draft.state.cancel, why=said(why),
         )  # fmt: skip
         draft.add(fact, call=ordinal, actor="person", person=person.pk, payload=shown)
     return None
@@ -129,7 +129,7 @@ def _again(draft: Draft, ordinal: int, person: User, why: str) -> None:
     place = (draft.picture.run, draft.state.turn, ordinal)
     if not gate.may_resend(draft, ordinal, gate.stored_arguments(*place)):
         raise Refused("The policy, or the tool, has changed since: this call may not be sent again.")
-    fact = e.CallSettled("ready", "human", why=why.strip()[:2000])
+    fact = e.CallSettled("ready", "human", why=said(why))
     draft.add(fact, call=ordinal, actor="person", person=person.pk)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from runs.actions.acting import Refused, need
+from runs.actions.acting import Refused, need, said
 from runs.engine.policy import BadPolicy
 from runs.engine.policy import Policy as Parsed
 from runs.journal.lease import now
@@ -29,5 +29,5 @@ def publish(person: User, content: dict[str, Any], reason: str, based_on: int) -
         raise Refused(f"{error}.", 422) from error
     Policy.objects.filter(current=True).update(current=False)
     return Policy.objects.create(
-        number=current.number + 1, content=content, current=True, author=person, reason=reason.strip()[:2000], at=now()
+        number=current.number + 1, content=content, current=True, author=person, reason=said(reason), at=now()
     )

@@ -1,13 +1,12 @@
 """Answer what an agent asked."""
 
-import json
 from typing import Any
 
 from django.contrib.auth.models import User
 
 from runs.actions.acting import Refused, acting, need
 from runs.engine import events as e
-from runs.engine.canonical import BadJson, canonical, digest
+from runs.engine.canonical import BadJson, canonical, digest, strict_loads, to_json
 from runs.models import Question
 
 
@@ -20,7 +19,7 @@ def answer(question_id: int, person: User, given: Any) -> Question:
     if given in ("", None, {}):
         raise Refused("The answer is empty.", 422)
     try:
-        canonical(given)
+        strict_loads(canonical(given))
     except BadJson as error:
         raise Refused(f"The answer cannot be stored: {error}.", 422) from error
     with acting(question.run_id, person, "decide", ended=True) as draft:
@@ -30,7 +29,7 @@ def answer(question_id: int, person: User, given: Any) -> Question:
         if question.status != "open":
             who = question.person.get_username() if question.person else "the end of the run"
             raise Refused(f"This question is no longer open: {question.status} by {who}.")
-        shown = json.dumps({"outcome": "ok", "by": "a person", "answer": given}, ensure_ascii=False)
+        shown = to_json({"outcome": "ok", "by": "a person", "answer": given})
         fact = e.QuestionAnswered(given, digest(shown))
         draft.add(fact, call=question.ordinal, actor="person", person=person.pk, payload=shown)
     question.refresh_from_db()

@@ -1,6 +1,5 @@
 """Start and steer runs."""
 
-import json
 import uuid
 from typing import Any
 
@@ -8,8 +7,9 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from runs.actions.acting import Refused, acting, need
+from runs.actions.acting import Refused, acting, need, said
 from runs.engine import events as e
+from runs.engine.canonical import to_json
 from runs.engine.limits import BadLimits, Limits
 from runs.engine.state import RunState, dumps
 from runs.journal.append import Draft, Picture, append
@@ -39,7 +39,7 @@ def start_run(
     need(starter, "start")
     definition = agent_version.definition
     opening: dict[str, Any] = {
-        "goal": goal.strip(),
+        "goal": said(goal, 20_000),
         "inputs": _inputs(definition, inputs or {}),
         "facts": {name: {"value": value, "source": "starter"} for name, value in (facts or {}).items()},
     }
@@ -69,7 +69,7 @@ def _create(starter: User, version: AgentVersion, opening: dict[str, Any], fact:
         facts=opening["facts"], request_key=request_key or None, started_at=clock, state=dumps(RunState()), due_at=None,
     )  # fmt: skip
     draft = Draft(Picture.of(run), clock)
-    draft.add(fact, actor="person", person=starter.pk, payload=json.dumps(opening, sort_keys=True, ensure_ascii=False))
+    draft.add(fact, actor="person", person=starter.pk, payload=to_json(opening))
     append(draft)
     run.refresh_from_db()
     return run
@@ -91,7 +91,7 @@ def add_note(run_id: int, person: User, text: str) -> None:
     if not text.strip():
         raise Refused("The note is empty.", 422)
     with acting(run_id, person, "note", ended=True, tampered=True) as draft:
-        draft.add(e.NoteAdded(text.strip()[:4000]), actor="person", person=person.pk)
+        draft.add(e.NoteAdded(said(text)), actor="person", person=person.pk)
 
 
 def pause(run_id: int, person: User) -> None:
@@ -127,7 +127,7 @@ def draft_cancel(draft: Draft, person: User, why: str) -> None:
     for ordinal, call in draft.state.having("waiting", "ready").items():
         if call.approval_status in ("pending", "approved"):
             draft.add(e.ApprovalClosed(call.approval, "withdrawn", "the run was cancelled"), call=ordinal)
-    draft.add(e.CancelAsked(why.strip()[:2000]), actor="person", person=person.pk)
+    draft.add(e.CancelAsked(said(why)), actor="person", person=person.pk)
 
 
 def extend_limits(run_id: int, person: User, limits: dict[str, int], why: str = "") -> None:
@@ -142,7 +142,7 @@ def extend_limits(run_id: int, person: User, limits: dict[str, int], why: str = 
             raise Refused(f"Limits can only be raised here: {', '.join(lower)}.", 422)
         if new == draft.state.limits:
             raise Refused("Nothing was changed: name a higher limit.", 422)
-        draft.add(e.LimitsChanged(new.dump(), why.strip()[:2000]), actor="person", person=person.pk)
+        draft.add(e.LimitsChanged(new.dump(), said(why)), actor="person", person=person.pk)
 
 
 def close_failed(run_id: int, person: User, why: str) -> None:
@@ -158,7 +158,7 @@ def close_failed(run_id: int, person: User, why: str) -> None:
         unfinished = [
             f"call:{draft.state.turn}.{o} {c.tool} {c.status}" for o, c in draft.state.calls.items() if not c.ended
         ]
-        fact = e.RunEnded("failed", why.strip()[:2000] or draft.state.stop.reason, unfinished)
+        fact = e.RunEnded("failed", said(why) or draft.state.stop.reason, unfinished)
         draft.add(fact, actor="person", person=person.pk)
 
 
@@ -169,4 +169,4 @@ def sign_off(run_id: int, person: User, what: str) -> None:
     with acting(run_id, person, "sign_off", tampered=True) as draft:
         if not (draft.state.stop and draft.state.stop.reason == "integrity"):
             raise Refused("The run has no integrity stop to sign off.")
-        draft.add(e.SignedOff(what.strip()[:2000]), actor="person", person=person.pk)
+        draft.add(e.SignedOff(said(what)), actor="person", person=person.pk)

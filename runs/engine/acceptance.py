@@ -1,9 +1,10 @@
 """Acceptance: what turns a claimed finish into `succeeded`. Only evidence counts, never what the model says."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from runs.engine.canonical import to_json
 
 Check = Mapping[str, Any]
 
@@ -53,7 +54,7 @@ def missing(checks: Iterable[Check], cited: Iterable[str], proofs: list[Proof]) 
 
 def result_text(lacks: list[str]) -> str:
     """The observation of a refused finish."""
-    return json.dumps({"outcome": "not_finished", "missing": lacks}, ensure_ascii=False)
+    return to_json({"outcome": "not_finished", "missing": lacks})
 
 
 def _held(check: str, proofs: list[Proof]) -> bool:

@@ -27,8 +27,7 @@ def strict_loads(text: str) -> Any:
         raise BadJson(f"nested deeper than {DEPTH}") from error
     except json.JSONDecodeError as error:
         raise BadJson(f"not JSON: {error.msg} at character {error.pos}") from error
-    if _depth(value) > DEPTH:
-        raise BadJson(f"nested deeper than {DEPTH}")
+    _inspect(value)
     return value
 
 
@@ -38,6 +37,17 @@ def canonical(value: Any) -> str:
         return rfc8785.dumps(value).decode()
     except (rfc8785.CanonicalizationError, UnicodeError, RecursionError) as error:
         raise BadJson(str(error)) from error
+
+
+def to_json(value: Any) -> str:
+    """JSON text that can be stored as UTF-8, whatever a model or a remote put into its strings."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if storable(text, len(text)) == text else json.dumps(value)
+
+
+def storable(text: str, most: int = 500) -> str:
+    """Text that both databases take: NUL and lone surrogates are replaced, what is beyond `most` is cut."""
+    return text[:most].encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
 def digest(text: str) -> str:
@@ -86,14 +96,17 @@ def _real(text: str) -> float:
     return value
 
 
-def _depth(value: Any) -> int:
-    level, depth = [value], 0
-    while level and depth <= DEPTH:
+def _inspect(value: Any) -> None:
+    """Refuse deep nesting, and the one character that PostgreSQL cannot store."""
+    level, depth = [value], -1
+    while level:
         depth += 1
-        level = [
-            v
-            for item in level
-            if isinstance(item, dict | list)
-            for v in (item.values() if isinstance(item, dict) else item)
-        ]
-    return depth - 1
+        if depth > DEPTH:
+            raise BadJson(f"nested deeper than {DEPTH}")
+        inner: list[Any] = []
+        for item in level:
+            if isinstance(item, str) and "\0" in item:
+                raise BadJson("a string holds the character NUL")
+            if isinstance(item, dict | list):
+                inner += [*item, *item.values()] if isinstance(item, dict) else item
+        level = inner

@@ -45,7 +45,7 @@ class Condition(Exact):
 class Rule(Exact):
     """`effect` over `tools` (``*`` is all) where every condition holds. `expires` is in seconds, 0 for never."""
 
-    id: str
+    id: str = Field(max_length=64)
     effect: Effects
     tools: tuple[str, ...]
     when: tuple[Condition, ...] = ()

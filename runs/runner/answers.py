@@ -7,7 +7,7 @@ from typing import Any
 from runs.catalog import catalog, spec
 from runs.engine import acceptance, messages
 from runs.engine import events as e
-from runs.engine.canonical import digest
+from runs.engine.canonical import digest, storable, to_json
 from runs.engine.limits import SECOND
 from runs.engine.toolspec import InvalidArguments
 from runs.journal import gate
@@ -32,7 +32,7 @@ def record_answer(draft: Draft, flight: Flight, labels: set[str], tools: list[st
         found = messages.proposals(result.calls, result.stop, labels)
     except messages.Malformed as error:
         reason = "refusal" if str(error) == "refusal" else f"malformed:{error}"
-        return _failed(draft, flight.ms, reason, payload=json.dumps(result.blocks))
+        return _failed(draft, flight.ms, reason, payload=to_json(result.blocks))
     _answered(draft, flight.ms, result, found, tools)
     return None
 
@@ -44,7 +44,7 @@ def _failed(draft: Draft, ms: int, reason: str, payload: str | None = None, retr
 
 
 def _answered(draft: Draft, ms: int, answer: Answer, found: list[messages.Proposal], tools: list[str]) -> None:
-    payload = json.dumps(answer.blocks, ensure_ascii=False)
+    payload = to_json(answer.blocks)
     fact = e.ModelAnswered(answer.stop, answer.tokens, len(payload.encode()), len(found), ms)
     draft.add(fact, actor="model", payload=payload)
     if draft.state.cancel:
@@ -66,7 +66,7 @@ def _judge(draft: Draft, ordinal: int, proposal: messages.Proposal, tools: list[
     try:
         args = tool.check(proposal.arguments)
     except InvalidArguments as error:
-        return _invalid(draft, ordinal, proposal, str(error)[:2000])
+        return _invalid(draft, ordinal, proposal, str(error))
     if tool.name in HOST_TOOLS:
         return _host(draft, ordinal, proposal, args)
     gate.propose(draft, tool, ordinal, proposal.label, args)
@@ -74,7 +74,7 @@ def _judge(draft: Draft, ordinal: int, proposal: messages.Proposal, tools: list[
 
 
 def _invalid(draft: Draft, ordinal: int, proposal: messages.Proposal, why: str) -> None:
-    fact = e.CallJudged(proposal.label, proposal.tool[:64], verdict="invalid", why=why)
+    fact = e.CallJudged(proposal.label, storable(proposal.tool, 64), verdict="invalid", why=storable(why, 2000))
     draft.add(fact, call=ordinal, revision=1, payload=proposal.arguments)
 
 
@@ -130,8 +130,8 @@ def record_outcome(draft: Draft, flight: Flight, args: str, inputs: Mapping[str,
     known, shown = known_of(draft, tool, outcome, args, inputs)
     proof = outcome.proof.value if outcome.proof else ""
     fact = e.CallEnded(
-        outcome.kind.value, source=outcome.source, version=outcome.version, ms=flight.ms, proof=proof,
-        retry_at=due_at(outcome, draft.now), after_cancel=draft.state.cancel, **known,
+        outcome.kind.value, source=storable(outcome.source, 120), version=storable(outcome.version, 120), ms=flight.ms,
+        proof=proof, retry_at=due_at(outcome, draft.now), after_cancel=draft.state.cancel, **known,
     )  # fmt: skip
     draft.add(fact, call=flight.ordinal, actor="tool", payload=shown)
 
@@ -141,7 +141,7 @@ def known_of(
 ) -> tuple[dict[str, Any], str | None]:
     """What an outcome tells, in the fields that CallEnded, CallSettled and LateEvidence share, and its observation."""
     if outcome.kind == Kind.UNKNOWN:
-        return {"status": outcome.status[:500]}, None
+        return {"status": storable(outcome.status)}, None
     ok = outcome.kind == Kind.OK
     values = json.loads(args)
     keys = list(tool.spec.object_keys(values)) if tool.spec.effect != "read" else []
@@ -156,8 +156,8 @@ def known_of(
     )
     met = acceptance.meets(draft.state.checks, tool.name, values, outcome.data, inputs) if ok else []
     return {
-        "status": outcome.status[:500], "effect_ref": outcome.effect_ref[:200], "observation": digest(shown),
-        "met": met, "changed": changed, "evidence": list(outcome.evidence) if ok else [],
+        "status": storable(outcome.status), "effect_ref": storable(outcome.effect_ref, 200),
+        "observation": digest(shown), "met": met, "changed": changed, "evidence": [storable(x, 200) for x in outcome.evidence] if ok else [],
     }, shown  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection
 
 from runs.catalog import catalog
 from runs.engine import events as e
-from runs.engine.canonical import operation_key
+from runs.engine.canonical import operation_key, to_json
 from runs.engine.events import UnknownEvent
 from runs.engine.limits import SECOND
 from runs.engine.messages import Vanished
@@ -49,27 +49,26 @@ def advance(run_id: int) -> None:
     claimed = lease.claim(run_id)
     if claimed is None:
         return
-    picture, clock = claimed
+    run, clock = claimed
     try:
-        run = Run.objects.select_related("agent_version").get(pk=run_id)
-        _shift(run, picture, clock)
+        _shift(run, clock)
     except LeaseLost:
         log.info("run %s: lease lost", run_id)
     except (Tampered, RowMoved, Vanished) as error:
-        _stop(picture, "integrity", str(error))
+        _stop(run, "integrity", str(error))
     except (UnknownModel, UnknownEvent) as error:
-        _stop(picture, "unreadable", str(error))
+        _stop(run, "unreadable", str(error))
     except DatabaseError:
         raise
     except Exception as error:
-        reference = picture.uid[:8]
+        reference = run.uid[:8]
         log.exception("run %s stopped by a bug, reference %s", run_id, reference)
-        _stop(picture, "error", f"{type(error).__name__}, reference {reference}")
+        _stop(run, "error", f"{type(error).__name__}, reference {reference}")
 
 
-def _shift(run: Run, picture: Picture, clock: int) -> None:
+def _shift(run: Run, clock: int) -> None:
     opening = json.loads(check_head(run).payload or "")
-    runner = Runner(run, picture, clock, opening)
+    runner = Runner(run, Picture.of(run, mine=True), clock, opening)
     try:
         while runner.step():
             pass
@@ -77,11 +76,11 @@ def _shift(run: Run, picture: Picture, clock: int) -> None:
         runner.hand_in()
 
 
-def _stop(held: Picture, reason: str, detail: str) -> None:
-    """Record a stop on the state that the events amount to, and let go of the lease, if it is still ours."""
-    run = Run.objects.get(pk=held.run)
+def _stop(held: Run, reason: str, detail: str) -> None:
+    """Record a stop and let go of the lease, if it is still ours."""
+    run = Run.objects.get(pk=held.pk)
     if run.epoch == held.epoch and run.lease_until is not None:
-        stop_run(Picture.of(run, mine=True), reason, detail)
+        stop_run(run, reason, detail, mine=True)
 
 
 class Runner:
@@ -174,7 +173,7 @@ class Runner:
         else:
             self.turns += 1
             state = draft.state
-            payload = json.dumps(self.transcript.next_message(draft, ask.new_segment), ensure_ascii=False)
+            payload = to_json(self.transcript.next_message(draft, ask.new_segment))
             if ask.new_segment:
                 reason = "bytes" if state.segment else "start"
                 draft.add(
