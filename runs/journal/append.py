@@ -46,10 +46,10 @@ class Picture:
     mine: bool = False
 
     @classmethod
-    def of(cls, run: Run, mine: bool = False) -> "Picture":
-        """The picture of a row just read; `mine` if the reader holds the lease."""
-        head, state = bytes(run.head), loads(run.state)
-        return cls(run.pk, run.uid, run.epoch, run.seq, head, state, run.lease_until, run.crashes, mine)
+    def of(cls, run: Run, mine: bool = False, state: RunState | None = None) -> "Picture":
+        """The picture of a row; `mine` if the reader holds the lease, `state` if the row's is not to be believed."""
+        believed = loads(run.state) if state is None else state
+        return cls(run.pk, run.uid, run.epoch, run.seq, bytes(run.head), believed, run.lease_until, run.crashes, mine)
 
 
 class Draft:

@@ -1,9 +1,9 @@
 """Verification is a gate, not a button: a run whose stored bytes do not match its record starts and takes nothing."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
+from runs.engine import events as e
 from runs.engine.evolve import fold
 from runs.engine.next_step import Stop, stop_entry
 from runs.journal.append import Draft, Picture, append
@@ -37,10 +37,16 @@ def opening(run: int) -> dict[str, Any]:
     return dict(json.loads(Event.objects.get(run=run, seq=1).payload or "{}"))
 
 
-def stop_run(picture: Picture, reason: str, detail: str) -> None:
-    """Stop a run on the state that its events amount to: where they differ from the row, the record is the truth."""
-    state = fold(entry_of(event) for event in Event.objects.filter(run=picture.run).order_by("seq"))
-    draft = Draft(replace(picture, state=state), now())
-    if not state.end and not state.stop:
-        draft.put(stop_entry(state, Stop(reason, detail)))
-    append(draft, release=picture.mine)
+def stop_run(run: Run, reason: str, detail: str, *, mine: bool = False) -> Picture:
+    """Stop a run. Where its row failed the check, the record is the truth: the state is folded from the events.
+
+    A row that fails once more, or after the end, leaves its trace too: nothing is put right in silence.
+    """
+    tampered = reason == "integrity"
+    events = Event.objects.filter(run=run).order_by("seq") if tampered else []
+    draft = Draft(Picture.of(run, mine, fold(map(entry_of, events)) if tampered else None), now())
+    if tampered and (draft.state.end or (draft.state.stop and draft.state.stop.reason == reason)):
+        draft.add(e.IncidentOpened(detail))
+    elif not draft.state.end and (tampered or not draft.state.stop):
+        draft.put(stop_entry(draft.state, Stop(reason, detail)))
+    return append(draft, release=mine)

@@ -22,8 +22,8 @@ def now() -> int:
         return int(cursor.fetchone()[0])
 
 
-def claim(run: int) -> tuple[Picture, int] | None:
-    """Take the lease of a run that is due; returns the picture and the database's time, or None if another was first.
+def claim(run: int) -> tuple[Run, int] | None:
+    """Take the lease of a run that is due; returns its row and the database's time, or None if another was first.
 
     Only `due_at <= now` lets anyone in, so a duplicate message costs nothing. A lease that had lapsed counts as a
     crash of its holder; the new epoch fences it.
@@ -40,8 +40,8 @@ def claim(run: int) -> tuple[Picture, int] | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    found = Run.objects.get(pk=run)
-    return (Picture.of(found, mine=True), int(row[1])) if found.epoch == row[0] else None
+    found = Run.objects.select_related("agent_version").get(pk=run)
+    return (found, int(row[1])) if found.epoch == row[0] else None
 
 
 def beat(picture: Picture) -> tuple[int, int | None, int]:

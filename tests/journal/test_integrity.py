@@ -1,0 +1,129 @@
+"""Verification is a gate: what was changed beside the journal is recorded, whoever meets it first (invariant 17)."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+
+from runs.actions import approvals
+from runs.actions import runs as acts
+from runs.actions.acting import Refused
+from runs.engine.next_step import Stop
+from runs.journal import chain
+from runs.journal.integrity import Tampered, check_head
+from runs.models import Event, Run
+from runs.runner import advance
+from tests.journal.story import MESSAGE, ORDER, Story, person
+
+pytestmark = pytest.mark.django_db
+
+
+def pause_by_sql(story: Story) -> None:
+    """The state is still JSON, but not the one of the record."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """UPDATE runs_run SET state = replace(state, '"by":', '"paused":true,"by":') WHERE id = %s""",
+            [story.run.pk],
+        )
+
+
+def break_by_sql(story: Story) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE runs_run SET state = '{' WHERE id = %s", [story.run.pk])
+
+
+ACTS: dict[str, Callable[[int], object]] = {
+    "note": lambda run: acts.add_note(run, person("auditor", "auditor"), "hello"),
+    "cancel": lambda run: acts.cancel(run, person("operator")),
+    "pause": lambda run: acts.pause(run, person("operator")),
+    "resume": lambda run: acts.resume(run, person("operator")),
+    "extend": lambda run: acts.extend_limits(run, person("operator"), {"turns": 99}),
+}
+
+
+def attempt(act: str, run: int) -> None:
+    try:
+        ACTS[act](run)
+    except Refused:
+        pass
+
+
+@pytest.mark.parametrize("damage", [pause_by_sql, break_by_sql])
+@pytest.mark.parametrize("act", ACTS)
+class TestAChangedStateIsRecorded:
+    def test_by_whoever_acts_first_on_a_waiting_run(self, act: str, damage: Callable[[Story], None]) -> None:
+        story = Story().turn(("send_message", MESSAGE)).park()
+        damage(story)
+        attempt(act, story.run.pk)
+        assert "RunStopped" in story.kinds
+        assert not story.row.picture.paused
+        assert chain.verify(story.row) == []
+
+    def test_on_a_run_that_had_stopped_for_another_reason(self, act: str, damage: Callable[[Story], None]) -> None:
+        story = Story().turn(("send_message", MESSAGE)).stop(Stop("give_up"))
+        damage(story)
+        attempt(act, story.run.pk)
+        assert story.kinds.count("RunStopped") == 2
+        assert chain.verify(story.row) == []
+
+
+@pytest.mark.parametrize("damage", [pause_by_sql, break_by_sql])
+def test_a_worker_stops_a_run_whose_state_was_changed(damage: Callable[[Story], None]) -> None:
+    story = Story().turn(("get_order", ORDER)).park()
+    damage(story)
+    advance(story.run.pk)
+    row = story.row
+    assert (row.status, row.picture.stop.reason, row.due_at, row.lease_until) == (
+        "needs_human",
+        "integrity",
+        None,
+        None,
+    )
+    assert "CallStarted" not in story.kinds
+
+
+def test_a_changed_state_after_the_end_opens_an_incident() -> None:
+    story = Story().turn(("send_message", MESSAGE)).stop(Stop("give_up"))
+    acts.close_failed(story.run.pk, person("operator"), "enough")
+    break_by_sql(story)
+    acts.add_note(story.run.pk, person("operator"), "for the record")
+    assert story.kinds[-2:] == ["IncidentOpened", "NoteAdded"]
+    assert (story.row.status, chain.verify(story.row)) == ("failed", [])
+
+
+def test_an_integrity_stop_takes_no_decision_until_an_admin_signed_off() -> None:
+    story = Story().turn(("send_message", MESSAGE)).park()
+    break_by_sql(story)
+    approval = story.approval()
+    for _ in range(2):
+        with pytest.raises(Refused):
+            approvals.decide(approval.pk, person("operator"), "approve", approval.digest)
+    with pytest.raises(Refused, match="needs the group admin"):
+        acts.sign_off(story.run.pk, person("operator"), "looked")
+    acts.sign_off(story.run.pk, person("admin", "admin"), "a hand in the database")
+    assert approvals.decide(approval.pk, person("operator"), "approve", approval.digest).status == "approved"
+
+
+class TestCheckHead:
+    def test_passes_a_run_as_it_was_written(self) -> None:
+        assert check_head(Story().turn(("get_order", ORDER)).row).kind == "RunStarted"
+
+    @pytest.mark.parametrize(
+        ("change", "says"),
+        [("state = '{}'", "state"), ("seq = seq + 1", "head"), ("head = NULL", "head")],
+    )
+    def test_names_what_was_changed(self, change: str, says: str) -> None:
+        story = Story().turn(("get_order", ORDER))
+        if "NULL" in change:
+            Run.objects.filter(pk=story.run.pk).update(head=b"0" * 32)
+        else:
+            with connection.cursor() as cursor:
+                cursor.execute(f"UPDATE runs_run SET {change} WHERE id = %s", [story.run.pk])
+        with pytest.raises(Tampered, match=says):
+            check_head(story.row)
+
+    def test_names_a_vanished_opening(self) -> None:
+        story = Story().turn(("get_order", ORDER))
+        Event.objects.filter(run=story.run, seq=1).update(payload=None)
+        with pytest.raises(Tampered, match="inputs"):
+            check_head(story.row)
