@@ -146,18 +146,14 @@ def known_of(
     values = json.loads(args)
     keys = list(tool.spec.object_keys(values)) if tool.spec.effect != "read" else []
     changed = (keys if outcome.changed is None else list(outcome.changed)) if ok else []
+    evidence = [storable(x, 200) for x in outcome.evidence] if ok else []
     shown = messages.observation(
-        outcome.kind.value,
-        outcome.status,
-        outcome.data,
-        outcome.evidence if ok else (),
-        outcome.source,
-        outcome.version,
+        outcome.kind.value, outcome.status, outcome.data, evidence, outcome.source, outcome.version
     )
     met = acceptance.meets(draft.state.checks, tool.name, values, outcome.data, inputs) if ok else []
     return {
         "status": storable(outcome.status), "effect_ref": storable(outcome.effect_ref, 200),
-        "observation": digest(shown), "met": met, "changed": changed, "evidence": [storable(x, 200) for x in outcome.evidence] if ok else [],
+        "observation": digest(shown), "met": met, "changed": changed, "evidence": evidence,
     }, shown  # fmt: skip
 
 
