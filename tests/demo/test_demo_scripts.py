@@ -182,10 +182,10 @@ def test_three_calls_meet_three_verdicts_and_end():
 
 
 @pytest.mark.parametrize("kind", ["truncated", "duplicate_id", "refusal", "too_many_calls", "unparsable"])
-def test_an_answer_that_never_enters_the_conversation_is_wrong_once_per_run(kind):
-    for _ in "two runs with the same opening":
-        assert PACK[f"misbehave-{kind}"](opening()) == {"misbehave": kind}
-        assert PACK[f"misbehave-{kind}"](opening())[-1]["name"] == "get_order"
+def test_an_answer_that_never_enters_the_conversation_is_wrong_once_per_request(kind):
+    said = PACK[f"misbehave-{kind}"](opening())
+    assert said == PACK[f"misbehave-{kind}"](opening()), "a script is a pure function of the messages"
+    assert (said["misbehave"], said["times"], said["then"][-1]["name"]) == (kind, 1, "get_order")
 
 
 def test_an_end_without_a_word_is_made_once():

@@ -5,6 +5,7 @@ from typing import Any
 from demo.agents import CUSTOMER, ORDER, REFUND_PAID
 from tests.demo_pack.scripts import SCRIPTS
 
+OTHER = {"name": "other_id", "label": "Another order", "trusted": True, "required": False, "example": ""}
 ORDER_READ = {"id": "order_read", "tool": "get_order", "field": "order_id", "equals_input": "order_id"}
 CHECKS: dict[str, list[dict[str, str]]] = {
     "three-calls": [{"id": "order_read", "tool": "get_order"}],
@@ -22,7 +23,7 @@ def _agent(slug: str) -> dict[str, Any]:
         "instructions": "Play the script.",
         "model": f"scripted:{slug}",
         "tools": ["get_order", "get_shipment", "refund_order"],
-        "inputs": [ORDER],
+        "inputs": [ORDER, OTHER],
         "facts": CUSTOMER,
         "example_goal": "Show what the host does with this model.",
         "limits": {},

@@ -2,13 +2,11 @@
 
 import json
 from collections.abc import Callable
-from threading import Lock
 
 from demo.plans import Block, Message, Plan, Says, Script, Tale, ask, call, finish, give_up, say, script
 from demo.scripts import READS
 
-# Answers of which the host uses nothing: it asks the same turn again with the same messages. A pure script could not
-# know that it was asked before, so these alone remember: they are wrong at every other request with the same opening.
+# Answers of which the host uses nothing: it asks the same turn again with the same messages. The provider counts them.
 UNSEEN = ("truncated", "duplicate_id", "refusal", "too_many_calls", "unparsable")
 # Answers that enter the conversation: the script sees what came of them and goes on.
 SEEN = ("unknown_tool", "invalid_arguments")
@@ -23,8 +21,15 @@ def _refund(tale: Tale, amount: str) -> Block:
 
 
 def three_calls(tale: Tale) -> Plan:
-    """One turn with a call that is allowed, one that is asked and one that is denied; then the end."""
-    calls = (call("get_order", order_id=_order_id(tale)), _refund(tale, "80.00"), _refund(tale, "500.01"))
+    """One turn with a call that is allowed, one that is asked and one that is denied; then the end.
+
+    The first reads `other_id`, if it is given: calls on one order would wait for each other.
+    """
+    calls = (
+        call("get_order", order_id=tale.inputs.get("other_id") or _order_id(tale)),
+        _refund(tale, "80.00"),
+        _refund(tale, "500.01"),
+    )
     turn = yield say("Three things at once.", *calls)
     done = [s for s in turn.seen if s.ok and s.tool == "refund_order"]
     amounts = ", ".join(str(s.data.get("amount")) for s in done) or "nothing"
@@ -106,19 +111,10 @@ def _seen_once(kind: str) -> Callable[[Tale], Plan]:
 
 def _unseen_once(kind: str) -> Script:
     proper = script(_proper)
-    wrong: set[str] = set()
-    lock = Lock()
 
     def answer(messages: list[Message]) -> Says:
-        if len(messages) > 1:
-            return proper(messages)
-        opening = json.dumps(messages)
-        with lock:
-            if opening in wrong:
-                wrong.remove(opening)
-                return proper(messages)
-            wrong.add(opening)
-        return {"misbehave": kind}
+        said = proper(messages)
+        return said if len(messages) > 1 else {"misbehave": kind, "times": 1, "then": said}
 
     return answer
 
