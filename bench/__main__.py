@@ -8,10 +8,11 @@ from datetime import date
 from typing import Any
 
 from bench.databases import ROOT
-from bench.turns import cost_flatness_5000, queries_per_turn
+from bench.turns import cost_flatness_5000, loop_efficiency, queries_per_turn
 
 BENCHES: dict[str, Callable[[int, int], Iterator[dict[str, Any]]]] = {
     "queries_per_turn": queries_per_turn,
+    "loop_efficiency": loop_efficiency,
     "cost_flatness_5000": cost_flatness_5000,
 }
 HEAD = """# Performance

@@ -1,7 +1,8 @@
 """One measured process: `python -m bench.run TURNS...` runs that many turns, once per number, in a fresh database.
 
 The environment names database and data folder (see `bench.databases`). Prints a JSON list with one object a run.
-``--profile FILE`` keeps a cProfile of the thread that advances the run.
+``--floor`` measures the floor of as many turns after each run, so that both meet the same noise; ``--profile FILE``
+keeps a cProfile of the thread that advances the run.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 
 import agentops.celery  # noqa: E402, F401  # hints go where the settings say
+from bench import floor  # noqa: E402
 from bench.pack import steady  # noqa: E402
 from runs.actions.runs import start_run  # noqa: E402
 from runs.journal.lease import now  # noqa: E402
@@ -89,6 +91,7 @@ def _transactions() -> int:
 def prepare() -> User:
     """Schema, a policy that allows the tool, the agent and a person."""
     call_command("migrate", verbosity=0)
+    floor.make()
     Policy.objects.create(number=1, content={"defaults": {"keep_note": "allow"}}, current=True, at=now())
     call_command("seed", verbosity=0)
     person = User.objects.create_user("bench")
@@ -124,12 +127,17 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.run")
     parser.add_argument("turns", type=int, nargs="+")
+    parser.add_argument("--floor", action="store_true")
     parser.add_argument("--profile", default="")
     given = parser.parse_args()
     person = prepare()
     profile = cProfile.Profile() if given.profile else None
-    with profile or nullcontext():
-        results = [measured(person, turns) for turns in given.turns]
+    results = []
+    for turns in given.turns:
+        with profile or nullcontext():
+            results.append(measured(person, turns))
+        if given.floor:
+            results[-1]["floor"] = floor.seconds(turns)
     if profile:
         profile.dump_stats(given.profile)
     print(json.dumps(results))
