@@ -87,5 +87,5 @@ def need_open(draft: Draft) -> None:
 
 def need_intact(draft: Draft) -> None:
     """Raise `Refused` while an integrity stop stands (invariant 17)."""
-    if draft.state.stop and draft.state.stop.reason == "integrity":
+    if draft.state.tampered:
         raise Refused("The stored data of this run does not match its record. An admin must look and sign off first.")

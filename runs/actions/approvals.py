@@ -57,6 +57,8 @@ def edit(approval_id: int, person: User, action_digest: str, arguments: str, why
         if not _check(draft, approval, person, "edit", action_digest):
             return approval
         call = draft.state.calls[approval.ordinal]
+        if call.maybe_sent:
+            raise Refused("This call may have been sent once already: approve it as it is, or reject it.")
         args = _checked(call.tool, arguments)
         if digest(args) == call.args:
             raise Refused("Nothing was changed. Approve it as it is, or edit a value.", 422)
@@ -95,8 +97,8 @@ def attest(
         call = draft.state.calls.get(ordinal) if draft.state.turn == turn else None
         if call is None or call.status != "unknown":
             raise Refused("This call is not unknown any more: reload the page to see what was found.")
-        if call.probing:
-            raise Refused("The host is asking the remote just now: wait for its answer, then look again.")
+        if call.probing or call.late:
+            raise Refused("The host is finding out just now: wait for its answer, then look again.")
         if verdict == "again":
             return _again(draft, ordinal, person, why)
         done = verdict == "happened"

@@ -150,7 +150,8 @@ def close_failed(run_id: int, person: User, why: str) -> None:
     with acting(run_id, person, "steer", tampered=True) as draft:
         if draft.state.stop is None:
             raise Refused("Only a stopped run can be given up; cancel it instead.")
-        if draft.state.having("unknown", "executing"):
+        open_calls = [call for call in draft.state.calls.values() if not call.ended]
+        if any(call.maybe_sent or call.status in ("unknown", "executing") for call in open_calls):
             raise Refused("An effect is still unknown: attest what happened first.")
         for ordinal, call in draft.state.having("waiting", "ready").items():
             if call.approval_status in ("pending", "approved"):
@@ -167,6 +168,6 @@ def sign_off(run_id: int, person: User, what: str) -> None:
     if not what.strip():
         raise Refused("Say what you found: it goes into the record.", 422)
     with acting(run_id, person, "sign_off", tampered=True) as draft:
-        if not (draft.state.stop and draft.state.stop.reason == "integrity"):
+        if not draft.state.tampered:
             raise Refused("The run has no integrity stop to sign off.")
         draft.add(e.SignedOff(said(what)), actor="person", person=person.pk)

@@ -58,12 +58,14 @@ def result_text(lacks: list[str]) -> str:
 
 
 def _held(check: str, proofs: list[Proof]) -> bool:
-    return any(check in p.met and not _changed_after(p.objects, p, proofs) for p in proofs)
+    return any(check in p.met and all(_fresh(p, shown, proofs) for shown in (p.call, *p.evidence)) for p in proofs)
 
 
 def _fresh(proof: Proof, evidence: str, proofs: list[Proof]) -> bool:
-    shown = [key for key in proof.objects if evidence == proof.call or evidence.startswith(key + ":")]
-    return not _changed_after(shown, proof, proofs)
+    if evidence == proof.call:
+        return not _changed_after(proof.objects, proof, proofs)
+    later = [key for other in proofs if other.seq > proof.seq for key in other.changed]
+    return not any(evidence == key or evidence.startswith(f"{key}:") for key in later)
 
 
 def _changed_after(keys: Iterable[str], proof: Proof, proofs: list[Proof]) -> bool:

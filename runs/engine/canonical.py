@@ -91,8 +91,8 @@ def _integer(text: str) -> int:
 
 def _real(text: str) -> float:
     value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise BadJson(f"number {text[:20]} is too large")
+    if abs(value) > LARGEST:
+        raise BadJson(f"number {text[:20]} is beyond 2**53 - 1")
     return value
 
 

@@ -104,7 +104,7 @@ def call_judged(state: RunState, entry: e.Entry, fact: e.CallJudged) -> Evolved:
             base, label=fact.label, tool=fact.tool, definition=fact.definition, effect=fact.effect, args=fact.args,
             objects=fact.objects, revision=entry.revision, **judged,
         )  # fmt: skip
-        if fact.effect != "host" or fact.verdict == "invalid":
+        if fact.effect != "host" or fact.verdict in ("invalid", "deny"):
             call = call.to(VERDICTS[fact.verdict])
         elif fact.tool == "give_up":
             call, state = call.to("done", outcome="ok"), replace(state, gave_up=True)
@@ -131,7 +131,7 @@ def decided(state: RunState, entry: e.Entry, fact: e.Decided) -> Evolved:
     if fact.vote == "approve":
         return _touch(_count(state, refusals=0), entry, call.to("ready", approval_status="approved"))
     state = _count(state, refusals=state.n.refusals + 1)
-    return _touch(state, entry, call.to("refused", approval_status="rejected"))
+    return _touch(state, entry, call.to("unknown" if call.maybe_sent else "refused", approval_status="rejected"))
 
 
 def call_edited(state: RunState, entry: e.Entry, fact: e.CallEdited) -> Evolved:
@@ -143,8 +143,8 @@ def call_started(state: RunState, entry: e.Entry, fact: e.CallStarted) -> Evolve
     call = state.calls[entry.ordinal]
     call = call.to(
         "executing", key=fact.key, attempt=fact.attempt, deadline=fact.deadline, epoch=entry.epoch,
-        standing=fact.standing, started=call.started or entry.t, maybe_sent=call.has_effect, look_up=fact.look_up,
-        resend_until=fact.resend_until, due=0,
+        standing=fact.standing, started=call.started or entry.t, look_up=fact.look_up, resend_until=fact.resend_until,
+        due=0,
     )  # fmt: skip
     if fact.via == "approval":
         call = replace(call, approval_status="consumed")
@@ -155,9 +155,10 @@ def call_ended(state: RunState, entry: e.Entry, fact: e.CallEnded) -> Evolved:
     call = state.calls[entry.ordinal]
     state = _count(state, ms=state.n.ms + fact.ms)
     if fact.outcome == "unknown":
-        return _touch(state, entry, call.to("unknown", outcome="unknown", due=fact.retry_at))
+        doubt = call.to("unknown", outcome="unknown", due=fact.retry_at, maybe_sent=call.has_effect)
+        return _touch(state, entry, doubt)
     if fact.outcome == "retryable" and call.attempt < state.limits.attempts and not state.cancel:
-        return _touch(state, entry, call.to("ready", due=fact.retry_at, maybe_sent=False))
+        return _touch(state, entry, call.to("ready", due=fact.retry_at))
     return _done(state, entry, call, fact)
 
 
@@ -229,7 +230,8 @@ def limits_changed(state: RunState, entry: e.Entry, fact: e.LimitsChanged) -> Ev
 def cancel_asked(state: RunState, entry: e.Entry, fact: e.CancelAsked) -> Evolved:
     touched = state.having("waiting", "ready")
     moved = {o: c.to("unknown" if c.maybe_sent else "withdrawn") for o, c in touched.items()}
-    return replace(state, cancel=True, stop=None, gave_up=False, calls={**state.calls, **moved}), tuple(moved)
+    stop = state.stop if state.tampered else None
+    return replace(state, cancel=True, stop=stop, gave_up=False, calls={**state.calls, **moved}), tuple(moved)
 
 
 def finish_claimed(state: RunState, entry: e.Entry, fact: e.FinishClaimed) -> Evolved:
@@ -254,6 +256,8 @@ def run_ended(state: RunState, entry: e.Entry, fact: e.RunEnded) -> Evolved:
 
 def late_evidence(state: RunState, entry: e.Entry, fact: e.LateEvidence) -> Evolved:
     call = state.calls.get(entry.ordinal) if entry.turn == state.turn else None
+    if call is not None and call.status == "ready" and call.maybe_sent:
+        call = call.to("unknown")  # a person said "again", but it is known now: it must not be sent twice
     if call is None or call.key != fact.key or call.status not in ("unknown", "executing"):
         return state, ()
     late = {name: value for name, value in e.dump(fact).items() if name != "key"}
@@ -261,7 +265,7 @@ def late_evidence(state: RunState, entry: e.Entry, fact: e.LateEvidence) -> Evol
 
 
 def signed_off(state: RunState, entry: e.Entry, fact: e.SignedOff) -> Evolved:
-    return replace(state, stop=None) if state.stop and state.stop.reason == "integrity" else state, ()
+    return replace(state, stop=None) if state.tampered else state, ()
 
 
 def nothing(state: RunState, entry: e.Entry, fact: e.Fact) -> Evolved:

@@ -27,7 +27,7 @@ STOP_REASONS: dict[str, tuple[str, str]] = {
 
 CALL: dict[str, tuple[str, ...]] = {
     "proposed": ("invalid", "denied", "waiting", "ready", "done"),
-    "waiting": ("proposed", "ready", "refused", "denied", "invalid", "done", "expired", "withdrawn"),
+    "waiting": ("proposed", "ready", "refused", "denied", "invalid", "done", "expired", "withdrawn", "unknown"),
     "ready": ("executing", "waiting", "denied", "expired", "withdrawn", "unknown"),
     "executing": ("done", "unknown", "ready"),
     "unknown": ("done", "ready", "not_executed"),

@@ -131,7 +131,7 @@ def _entry(s: Situation, ordinal: int, call: CallState, fact: e.Fact) -> e.Entry
 
 def cancel(s: Situation) -> Step | None:
     """2: cancelling is not undoing: what flies is awaited, what is unknown is looked up or put to a person."""
-    if not s.state.cancel:
+    if not s.state.cancel or s.state.tampered:
         return None
     if s.flying:
         return Wait(s.now + BEAT, "flying")

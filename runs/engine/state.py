@@ -49,7 +49,8 @@ class Stored:
 class CallState(Stored):
     """One call of the open turn. Times are microseconds; `args`, `action`, `observation` are digests.
 
-    `maybe_sent` is set by a start and cleared by a proof of no effect: only with it does a stopped call become unknown.
+    `maybe_sent` is set when an effect falls in doubt and cleared when it is settled: only with it does a stopped call
+    become unknown again. A later request that was proven harmless proves nothing about the earlier one.
     `probing` is the epoch that has a probe out, `misses` counts look-ups that found nothing after the deadline.
     """
 
@@ -181,6 +182,11 @@ class RunState(Stored):
     checks: list[dict[str, Any]] = field(default_factory=list)
     met: list[str] = field(default_factory=list)
     effects: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def tampered(self) -> bool:
+        """True while an integrity stop stands: only an admin's sign-off clears it."""
+        return self.stop is not None and self.stop.reason == "integrity"
 
     def with_call(self, ordinal: int, call: CallState) -> "RunState":
         """The state with one call replaced."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from string import Formatter
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -71,12 +72,16 @@ class ToolSpec:
     def __post_init__(self) -> None:
         """Refuse a spec that could not be enforced, at import and not in the middle of a run."""
         fields = set(self.arguments.model_fields)
+        object.__setattr__(self, "effect", Effect(self.effect))
+        object.__setattr__(self, "risk", Risk(self.risk))
         if not NAME.match(self.name):
             raise ValueError(f"tool name {self.name!r} must match {NAME.pattern}")
         if self.effect is Effect.KEYED and self.retention <= 0:
             raise ValueError(f"{self.name}: a keyed tool states for how many seconds the remote keeps keys (retention)")
-        if unknown := set(self.sensitive) - fields:
-            raise ValueError(f"{self.name}: sensitive names unknown arguments {sorted(unknown)}")
+        texts = (*self.objects, self.headline)
+        named = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name is not None}
+        if unknown := {*self.sensitive, *named} - fields:
+            raise ValueError(f"{self.name}: sensitive, objects or headline name unknown arguments {sorted(unknown)}")
 
     @cached_property
     def schema(self) -> dict[str, Any]:

@@ -50,18 +50,22 @@ def verify(run: Run) -> list[str]:
 
 def _faults(run: Run) -> Iterator[str]:
     state, previous, seq = RunState(), b"", 0
-    erased = _erased(run)
+    gone: list[int] = []
+    erased: list[int] = []
     for event in Event.objects.filter(run=run).order_by("seq").iterator():
         seq += 1
         if event.seq != seq:
             yield f"event {seq} is missing"
             return
-        yield from _event_faults(run, event, previous, erased)
         try:
-            state, _ = evolve(state, entry_of(event))
-        except (ValueError, KeyError) as error:
-            yield f"event {seq}: cannot be folded: {error}"
+            entry = entry_of(event)
+            state, _ = evolve(state, entry)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            yield f"event {seq}: cannot be read or folded: {error}"
             return
+        yield from _event_faults(run, event, entry, previous)
+        gone += [seq] if event.payload is None and event.payload_digest is not None else []
+        erased += [entry.fact.erased] if isinstance(entry.fact, e.PayloadErased) else []
         if event.state_digest is not None and bytes(event.state_digest) != sha(dumps(state)):
             yield f"event {seq}: the state at that point differs from its digest"
         previous = bytes(event.hash)
@@ -69,22 +73,16 @@ def _faults(run: Run) -> Iterator[str]:
         yield f"the run's head names event {run.seq}, the record ends at {seq}"
     if dumps(state) != run.state:
         yield "the run's state is not the fold of its events"
+    yield from (f"event {seq}: its payload is gone" for seq in gone if seq not in erased)
     yield from _call_faults(run)
 
 
-def _erased(run: Run) -> set[int]:
-    bodies = Event.objects.filter(run=run, kind="PayloadErased").values_list("body", flat=True)
-    return {json.loads(body)["erased"] for body in bodies}
-
-
-def _event_faults(run: Run, event: Event, previous: bytes, erased: set[int]) -> Iterator[str]:
+def _event_faults(run: Run, event: Event, entry: e.Entry, previous: bytes) -> Iterator[str]:
     digest = bytes(event.payload_digest) if event.payload_digest is not None else None
     state = bytes(event.state_digest) if event.state_digest is not None else None
-    if event.payload is None and digest is not None and event.seq not in erased:
-        yield f"event {event.seq}: its payload is gone"
     if event.payload is not None and sha(event.payload) != digest:
         yield f"event {event.seq}: its payload was changed"
-    if event_hash(run.uid, entry_of(event), event.body, digest, state, previous) != bytes(event.hash):
+    if event_hash(run.uid, entry, event.body, digest, state, previous) != bytes(event.hash):
         yield f"event {event.seq}: its hash does not match its content"
 
 

@@ -45,7 +45,7 @@ def stop_run(run: Run, reason: str, detail: str, *, mine: bool = False) -> Pictu
     tampered = reason == "integrity"
     events = Event.objects.filter(run=run).order_by("seq") if tampered else []
     draft = Draft(Picture.of(run, mine, fold(map(entry_of, events)) if tampered else None), now())
-    if tampered and (draft.state.end or (draft.state.stop and draft.state.stop.reason == reason)):
+    if tampered and (draft.state.end or draft.state.tampered):
         draft.add(e.IncidentOpened(detail))
     elif not draft.state.end and (tampered or not draft.state.stop):
         draft.put(stop_entry(draft.state, Stop(reason, detail)))

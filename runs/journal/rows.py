@@ -38,7 +38,7 @@ def call_row(run: int, place: tuple[int, int], call: CallState, entries: Iterabl
     for entry in about:
         if read := READ.get(type(entry.fact)):
             row |= read(entry, entry.fact)
-    is_new = isinstance(about[0].fact, e.CallJudged) and about[0].payload is not None
+    is_new = bool(about) and isinstance(about[0].fact, e.CallJudged) and about[0].payload is not None
     return row, is_new
 
 

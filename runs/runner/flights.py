@@ -34,6 +34,7 @@ class Flight:
     turn: int = 0
     revision: int = 0
     key: str = ""
+    args: str = ""
     began: float = 0.0
     cancelled: threading.Event = field(default_factory=threading.Event)
     left_to: "Callable[[Flight], None] | None" = None

@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection
 
 from runs.catalog import catalog
 from runs.engine import events as e
-from runs.engine.canonical import operation_key, to_json
+from runs.engine.canonical import digest, operation_key, to_json
 from runs.engine.events import UnknownEvent
 from runs.engine.limits import SECOND
 from runs.engine.messages import Vanished
@@ -203,6 +203,8 @@ class Runner:
     def _probe(self, draft: Draft, ordinal: int, how: str) -> Flight | None:
         args = self._arguments(draft, ordinal)
         call = draft.state.calls[ordinal]
+        if digest(args) != call.args:
+            raise Tampered(f"the stored arguments of call {ordinal} were changed")
         number = call.probes + 1
         if how == "resend" and not gate.may_resend(draft, ordinal, args):
             due = draft.state.limits.probe_due(draft.now, number)
@@ -215,7 +217,7 @@ class Runner:
     def _flight(self, draft: Draft, ordinal: int, how: str, args: str, key: str) -> Flight:
         call = draft.state.calls[ordinal]
         flight = call_flight(catalog().tools[call.tool], how, args, key, self.facts, self._may_send)
-        flight.ordinal, flight.turn, flight.revision = ordinal, draft.state.turn, call.revision
+        flight.ordinal, flight.turn, flight.revision, flight.args = ordinal, draft.state.turn, call.revision, args
         return flight
 
     def _may_send(self) -> bool:
@@ -237,19 +239,17 @@ class Runner:
             if draft.state.ask and not draft.state.ask.why:
                 answers.record_answer(draft, flight, self.transcript.labels, self.tools)
             return
-        args = self._arguments(draft, flight.ordinal)
         record = answers.record_outcome if flight.how == "run" else answers.record_probe
-        record(draft, flight, args, self.inputs)
+        record(draft, flight, flight.args, self.inputs)
 
     def _late(self, flight: Flight) -> None:
         """Add late evidence without a lease, on whatever picture is current; tried again when others append."""
         if not flight.effect or flight.how == "lookup":
             return
-        args = gate.stored_arguments(self.picture.run, flight.turn, flight.ordinal)
         for _ in range(20):
             run = Run.objects.get(pk=self.picture.run)
             draft = Draft(Picture.of(run), lease.now())
-            answers.late(draft, flight, args, self.inputs)
+            answers.late(draft, flight, flight.args, self.inputs)
             try:
                 if draft.entries:
                     append(draft)
@@ -302,7 +302,7 @@ class Runner:
         if seq != self.picture.seq:
             self._reload()
         for ordinal, flight in list(self.flying.items()):
-            if self.picture.state.cancel and not (flight.effect and flight.how == "run"):
+            if self.picture.state.cancel and (not flight.effect or flight.how == "lookup"):
                 flight.cancelled.set()
             if flight.overdue:
                 flight.left_to = self._late_alone
