@@ -57,6 +57,8 @@
     open();
   };
 
+  // A page that "back" brings out of the browser's memory holds a socket that only looks alive.
+  addEventListener("pageshow", (event) => { if (event.persisted) { drop(); now(); } });
   addEventListener("online", () => { drop(); now(); });
   addEventListener("offline", () => { if (!over) say("offline"); });
   document.addEventListener("visibilitychange", () => { if (!document.hidden) now(); });

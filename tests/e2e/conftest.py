@@ -1,35 +1,62 @@
-"""Browser tests run with the system's Chromium, in a pytest process of their own.
-
-(Synchronous Playwright leaves a running loop in the main thread, in which async tests fail.)
-"""
+"""A real Chromium against the real processes. Run in a process of its own: Playwright keeps a loop in the main thread."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
-from tests.stack import ROOT
+from tests.stack import PASSWORD, Stack
+
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--disable-gpu")
 
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
-    """The installed Chromium; its own background calls would only wait for a network that is not there."""
+    """The system's Chromium; a machine without one fails loudly."""
     found = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    if not found:
-        pytest.exit("chromium is missing: apt-get install chromium, or name one in CHROMIUM", returncode=1)
-    args = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
-    if os.geteuid() == 0:
-        args.append("--no-sandbox")
-    return {**browser_type_launch_args, "executable_path": found, "args": args}
+    assert found, "chromium is missing: apt-get install chromium, or name one in CHROMIUM"
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    return browser_type_launch_args | {"executable_path": found, "args": [*QUIET, *sandbox]}
 
 
-@pytest.fixture(scope="session")
-def artifacts() -> Path:
-    """Where screenshots are left for people to look at (not under version control)."""
-    folder = ROOT / "artifacts"
-    folder.mkdir(exist_ok=True)
-    return folder
+class Tab:
+    """A signed-in person's browser, with everything that its console complained about."""
+
+    def __init__(self, context: BrowserContext, url: str, name: str) -> None:
+        self.context, self.url, self.name = context, url, name
+        self.complaints: list[str] = []
+        self.page: Page = context.new_page()
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def sign_in(self) -> Tab:
+        self.page.goto(self.url)
+        self.page.get_by_label("Username").fill(self.name)
+        self.page.get_by_label("Password").fill(PASSWORD)
+        self.page.get_by_role("button", name="Sign in").click()
+        return self
+
+
+@pytest.fixture
+def tab(browser: Browser, stack: Stack) -> Iterator[Callable[..., Tab]]:
+    """Open a browser for a person; at the end nothing may have complained."""
+    tabs: list[Tab] = []
+
+    def make(name: str, **options: Any) -> Tab:
+        tabs.append(Tab(browser.new_context(**options), stack.url, name))
+        return tabs[-1].sign_in()
+
+    yield make
+    for one in tabs:
+        one.context.close()
+    assert [complaint for one in tabs for complaint in one.complaints] == []
