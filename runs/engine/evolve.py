@@ -154,7 +154,7 @@ def call_started(state: RunState, entry: e.Entry, fact: e.CallStarted) -> Evolve
 def call_ended(state: RunState, entry: e.Entry, fact: e.CallEnded) -> Evolved:
     call = state.calls[entry.ordinal]
     state = _count(state, ms=state.n.ms + fact.ms)
-    if fact.outcome == "unknown":
+    if fact.outcome == "unknown" or (call.late and fact.outcome != "ok"):
         doubt = call.to("unknown", outcome="unknown", due=fact.retry_at, maybe_sent=call.has_effect)
         return _touch(state, entry, doubt)
     if fact.outcome == "retryable" and call.attempt < state.limits.attempts and not state.cancel:
