@@ -74,7 +74,7 @@ class ToolSpec:
         fields = set(self.arguments.model_fields)
         object.__setattr__(self, "effect", Effect(self.effect))
         object.__setattr__(self, "risk", Risk(self.risk))
-        if not NAME.match(self.name):
+        if not NAME.fullmatch(self.name):
             raise ValueError(f"tool name {self.name!r} must match {NAME.pattern}")
         if self.effect is Effect.KEYED and self.retention <= 0:
             raise ValueError(f"{self.name}: a keyed tool states for how many seconds the remote keeps keys (retention)")

@@ -62,8 +62,8 @@ class Play:
             self.verdicts[entry.turn, entry.ordinal] = entry.fact.verdict
         elif isinstance(entry.fact, e.Decided) and entry.fact.vote == "approve":
             self.verdicts[entry.turn, entry.ordinal] = "approved"
-        elif isinstance(entry.fact, e.CallSettled) and entry.fact.to == "ready" and entry.person:
-            self.verdicts[entry.turn, entry.ordinal] = "again"  # the action runs the gate
+        elif isinstance(entry.fact, e.CallSettled) and entry.fact.to == "ready":
+            self.verdicts[entry.turn, entry.ordinal] = "again"  # the gate is run again at the start
 
     def step(self) -> n.Step:
         return n.next_step(self.state, self.now, frozenset(self.held), self.crashes)
