@@ -48,7 +48,9 @@ def _judged(b: dict[str, Any]) -> tuple[str, str]:
         return _("is for the host itself to answer"), ""
     words = {"allow": _("is allowed"), "ask": _("asks a person"), "deny": _("is denied")}
     text = words.get(b.get("verdict", "invalid"), _("is invalid"))
-    if b.get("rule"):
+    if b.get("rule") == "default":
+        text += _(" by the tool's default in policy {policy}").format(policy=b.get("policy", 0))
+    elif b.get("rule"):
         text += _(" by rule {rule} of policy {policy}").format(rule=b["rule"], policy=b.get("policy", 0))
     return text, b.get("why", "")
 

@@ -6,10 +6,9 @@ What needs Django is imported inside: this file is read before Django is set up.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from pytest_django.fixtures import SettingsWrapper
 
 from tests.demo.conftest import Service
 
@@ -34,7 +33,7 @@ def service(order_service: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 @pytest.fixture
-def seeded(db: None, settings: SettingsWrapper) -> None:
+def seeded(db: None, settings: Any) -> None:
     """Groups, policy, agents, people. Their passwords cost nothing here: nobody guesses them."""
     from tests.pages.story import seed
 
