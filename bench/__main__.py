@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import platform
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -38,7 +39,7 @@ def main() -> None:
             results.append(found)
             print(json.dumps(found) if given.json else line(found), flush=True)
     if not given.name:
-        (ROOT / "docs" / "performance.md").write_text(page(results))
+        (ROOT / "docs" / "performance.md").write_text(page(results, os.getloadavg()[2]))
 
 
 def line(found: dict[str, Any]) -> str:
@@ -51,21 +52,25 @@ def line(found: dict[str, Any]) -> str:
     )
 
 
-def page(results: list[dict[str, Any]]) -> str:
-    """The results as a page."""
+def page(results: list[dict[str, Any]], load: float) -> str:
+    """The results as a page; rounds that lie far apart are shown, since a median alone would hide a busy machine."""
     rows = [
         f"| {f['bench']} | {f['database']} | {f['what']} | {f['ours']} {f['unit']} | {f['peer']} | {f['ratio']} | "
-        f"{f['goal']} | {f['stretch']} | {f['reached']} | {f['rounds']} |"
+        f"{', '.join(map(str, f.get('ratios', [f['ratio']])))} | {f['goal']} | {f['stretch']} | {f['reached']} |"
         for f in results
     ]
-    head = "| bench | database | what | ours | peer | ratio | goal | stretch | reached | rounds |\n" + "|---" * 10 + "|"
+    columns = ("bench", "database", "what", "ours", "peer", "ratio", "each round", "goal", "stretch", "reached")
+    head = f"| {' | '.join(columns)} |\n" + "|---" * len(columns) + "|"
     versions = sorted({f"{k} {v}" for f in results for k, v in f["versions"].items()})
     rates = [
         f"- {f['database']}, {f['what']}: {', '.join(map(str, f['turns_per_second']))} turns/s over {f['turns']} turns"
         for f in results
         if "turns_per_second" in f
     ]
-    where = f"Measured {date.today()} on {platform.system()} {platform.machine()} with {', '.join(versions)}."
+    where = (
+        f"Measured {date.today()} on {platform.system()} {platform.machine()}, {os.cpu_count()} processors, load "
+        f"{load:.1f} (of which the measurement is about 1),\nwith {', '.join(versions)}."
+    )
     return "\n".join([HEAD, where, "", head, *rows, "", "Turns a second, each round:", "", *rates, ""])
 
 
