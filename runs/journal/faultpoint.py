@@ -26,4 +26,5 @@ def faultpoint(name: str) -> None:
             os.fsync(file.fileno())
     if _ACTION == "raise":
         raise RuntimeError(f"fault at {name}")
-    os.kill(os.getpid(), signal.SIGSTOP if _ACTION == "stop" else signal.SIGKILL)
+    # raised in this very thread: sent to the process, another thread might take it, and this one run on for a while
+    signal.raise_signal(signal.SIGSTOP if _ACTION == "stop" else signal.SIGKILL)
