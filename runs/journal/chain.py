@@ -8,7 +8,7 @@ from runs.engine import events as e
 from runs.engine.canonical import canonical
 from runs.engine.evolve import evolve
 from runs.engine.state import RunState, dumps
-from runs.models import Call, Event, Run
+from runs.models import Call, Decision, Event, Run
 
 DOMAIN = "agentops/event/v1"
 
@@ -75,6 +75,7 @@ def _faults(run: Run) -> Iterator[str]:
         yield "the run's state is not the fold of its events"
     yield from (f"event {seq}: its payload is gone" for seq in gone if seq not in erased)
     yield from _call_faults(run)
+    yield from _people_faults(run)
 
 
 def _event_faults(run: Run, event: Event, entry: e.Entry, previous: bytes) -> Iterator[str]:
@@ -95,3 +96,15 @@ def _call_faults(run: Run) -> Iterator[str]:
         recorded = judged.get((call.turn, call.ordinal))
         if recorded != call.args_digest or (recorded and sha(call.arguments).hex() != recorded):
             yield f"call {call.turn}.{call.ordinal}: its arguments are not those of the record"
+
+
+def _people_faults(run: Run) -> Iterator[str]:
+    """What people gave and decided stands in rows for pages and in events for proof; the two must say the same."""
+    opening = Event.objects.filter(run=run, seq=1).values_list("payload", flat=True).first()
+    if opening and json.loads(opening) != {"goal": run.goal, "inputs": run.inputs, "facts": run.facts}:
+        yield "the run's goal, inputs or facts are not those that it was started with"
+    decided = [(event, json.loads(event.body)) for event in Event.objects.filter(run=run, kind="Decided")]
+    said = {(x.turn, x.ordinal, body["n"], x.person_id, body["vote"], body.get("why", "")) for x, body in decided}
+    fields = ("approval__turn", "approval__ordinal", "approval__n", "person_id", "vote", "why")
+    if said != set(Decision.objects.filter(approval__run=run).values_list(*fields)):
+        yield "the stored decisions are not those of the record"
