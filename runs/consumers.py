@@ -9,7 +9,6 @@ import asyncio
 import json
 import logging
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -17,6 +16,7 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.contrib.auth import get_user
 from django.contrib.sessions.backends.db import SessionStore
+from django.http import HttpRequest
 from django.template.loader import render_to_string
 
 from runs import notify
@@ -110,8 +110,10 @@ class Watcher(AsyncWebsocketConsumer):
 
     def viewer(self, first: bool = False) -> Viewer:
         """Who is looking, by the session as it stands now."""
-        person = get_user(SimpleNamespace(session=SessionStore(self.session_key))) if self.session_key else None
-        if person is None or not person.is_authenticated:
+        request = HttpRequest()
+        request.session = SessionStore(self.session_key)
+        person = get_user(request)
+        if not person.is_authenticated:
             raise Closed(SIGNED_OUT)
         viewer = Viewer.of(person)
         if not viewer.may("see"):

@@ -30,9 +30,10 @@ class Text(forms.CharField):
 class Styled(forms.Form):
     """A form whose controls carry our class, and say when they are wrong."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, data: Any = None, **options: Any) -> None:
         """As a Django form, without the colon after labels."""
-        super().__init__(*args, label_suffix="", **options)
+        super().__init__(data, **options)
+        self.label_suffix = ""
         for field in self.fields.values():
             if not isinstance(field.widget, forms.CheckboxInput | forms.RadioSelect | forms.HiddenInput):
                 field.widget.attrs.setdefault("class", "input")
@@ -71,13 +72,13 @@ class Start(Styled):
     request_key = forms.CharField(widget=forms.HiddenInput, max_length=64)
     goal = Text(label=_("Goal"), help_text=_("What the run is to reach, in your own words."))
 
-    def __init__(self, definition: Mapping[str, Any], *args: Any, **options: Any) -> None:
+    def __init__(self, definition: Mapping[str, Any], data: Any = None) -> None:
         """`definition` is the agent version's."""
         self.definition = definition
         initial = {"goal": definition.get("example_goal", ""), "request_key": uuid.uuid4().hex}
         initial |= {f"input_{f['name']}": f.get("example", "") for f in definition.get("inputs", [])}
         initial |= {f"fact_{n}": f.get("example", "") for n, f in definition.get("facts", {}).items()}
-        super().__init__(*args, initial=initial, **options)
+        super().__init__(data, initial=initial)
         for field in definition.get("inputs", []):
             trusted = field.get("trusted", False)
             told = _("Trusted: the agent may rely on it.") if trusted else _("Untrusted: data, never an instruction.")
@@ -170,10 +171,10 @@ class Edit(Styled):
     )
     why = Text(label=_("Why, optional; it goes into the record"), required=False, rows=1)
 
-    def __init__(self, schema: Mapping[str, Any], values: Mapping[str, Any], *args: Any, **options: Any) -> None:
+    def __init__(self, schema: Mapping[str, Any], values: Mapping[str, Any], data: Any = None, **options: Any) -> None:
         """`schema` is the tool's, `values` are the arguments as proposed."""
         initial = options.pop("initial", {}) | {"json": json.dumps(values, indent=2, ensure_ascii=False)}
-        super().__init__(*args, initial=initial, **options)
+        super().__init__(data, initial=initial, **options)
         self.typed = schema_fields(schema, values, "arg_")
         self.fields |= self.typed
         self.fields["json"] = Text(label=_("Arguments as JSON"), required=False, rows=8)
@@ -249,13 +250,13 @@ def schema_fields(schema: Mapping[str, Any], values: Mapping[str, Any], prefix: 
 
 def _field(name: str, about: Mapping[str, Any], value: Any, required: bool) -> forms.Field:
     options: dict[str, Any] = {
-        "label": visible(str(about.get("title") if about.get("title") and not about.get("default") else name)),
+        "label": visible(name),
         "required": required, "initial": value, "help_text": visible(str(about.get("description", ""))),
     }  # fmt: skip
-    options["label"] = visible(name)
     choices = [about["const"]] if "const" in about else about.get("enum")
     if isinstance(choices, list) and choices and all(isinstance(c, str) for c in choices):
-        return forms.ChoiceField(choices=[(c, visible(c)) for c in choices], **options)
+        unset = [] if value in choices else [("", _("Choose…"))]  # nothing is chosen for a person
+        return forms.ChoiceField(choices=[*unset, *((c, visible(c)) for c in choices)], **options)
     match about.get("type"):
         case "string":
             long = about.get("maxLength", 0) > 200 or (isinstance(value, str) and ("\n" in value or len(value) > 80))
@@ -276,9 +277,9 @@ def values_of(fields: Mapping[str, forms.Field], data: Mapping[str, Any], prefix
 class Answer(Styled):
     """The answer to an agent's question, by the schema that it gave."""
 
-    def __init__(self, schema: Any, *args: Any, **options: Any) -> None:
+    def __init__(self, schema: Any, data: Any = None) -> None:
         """A schema that is no object of properties is answered as text, or as JSON."""
-        super().__init__(*args, **options)
+        super().__init__(data)
         schema = schema if isinstance(schema, dict) else {}
         self.typed = schema_fields(schema, {}, "answer_")
         plain = not schema or schema.get("type") == "string"

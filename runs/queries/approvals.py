@@ -87,8 +87,13 @@ def approval_sheet(approval_id: int, viewer: Viewer) -> ApprovalSheet | None:
         decisions=list(approval.decisions.select_related("person").order_by("at")),
         why_not=why_not(viewer, approval.exclude), open=approval.status == "pending" and not expired, expired=expired,
         before=_proposed(about, sheet.call),
-        others=list(Approval.objects.filter(run=run, turn=approval.turn, ordinal=approval.ordinal).exclude(pk=approval.pk).order_by("n")),
+        others=_others(approval),
     )  # fmt: skip
+
+
+def _others(approval: Approval) -> list[Approval]:
+    same = Approval.objects.filter(run=approval.run_id, turn=approval.turn, ordinal=approval.ordinal)
+    return list(same.exclude(pk=approval.pk).order_by("n"))
 
 
 def _proposed(about: Any, call: Call) -> list[Leaf]:
@@ -115,8 +120,9 @@ def call_sheet(run: Run, call: Call) -> CallSheet:
         Event.objects.filter(run=run, turn=call.turn, kind="ModelAnswered").values_list("payload", flat=True).first()
     )
     return CallSheet(
-        run, call, words.headline(call.tool, arguments), rows, sum(leaf.hidden for leaf in rows), words.EFFECT[call.effect],
-        risk, words.RISK[risk], _steps(run, call), _history(call), visible(said_by(answered)), found,
+        run, call, words.headline(call.tool, arguments), rows, sum(leaf.hidden for leaf in rows),
+        words.EFFECT[call.effect], risk, words.RISK[risk], _steps(run, call), _history(call),
+        visible(said_by(answered)), found,
     )  # fmt: skip
 
 

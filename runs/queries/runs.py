@@ -233,7 +233,9 @@ def event_payload(run_id: int, seq: int) -> Event | None:
 def agents() -> list[tuple[Agent, AgentVersion]]:
     """Every agent with the version that new runs start with: two queries."""
     versions = Prefetch("versions", AgentVersion.objects.order_by("-number"))
-    return [(agent, agent.versions.all()[0]) for agent in Agent.objects.prefetch_related(versions) if agent.versions.all()]
+    return [
+        (agent, agent.versions.all()[0]) for agent in Agent.objects.prefetch_related(versions) if agent.versions.all()
+    ]
 
 
 __all__ = ["FILTERS", "Head", "RunList", "acts", "agents", "event_payload", "find_run", "head", "run_list"]

@@ -76,13 +76,25 @@ def name_request(request: Any) -> str:
     return str(request.request_id)
 
 
+PLACES = {"inbox": ("inbox", "approval", "question", "attest"), "health": ("health",), "": ("password",)}
+
+
+def _place(request: Any) -> str:
+    """Which of the places in the frame this page belongs to."""
+    name = getattr(request.resolver_match, "url_name", "")
+    return next((place for place, names in PLACES.items() if name in names), "runs")
+
+
 def show(request: Any, template: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
     """A page with its frame: who is looking, and how much waits."""
     viewer = getattr(request, "viewer", None)
     sees = viewer is not None and viewer.may("see")
     waiting = inbox.count() if sees and "inbox_count" not in context else 0
     return render(
-        request, template, {"viewer": viewer if sees else None, "inbox_count": waiting} | context, status=status
+        request,
+        template,
+        {"viewer": viewer if sees else None, "inbox_count": waiting, "place": _place(request)} | context,
+        status=status,
     )
 
 

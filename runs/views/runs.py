@@ -137,7 +137,8 @@ ACTS: dict[str, Act] = {
         gettext_lazy("End it as failed"), gettext_lazy("The run ended as failed."),
     ),
     "sign-off": Act(
-        "sign_off", forms.Found, lambda r, p, d: acts.sign_off(r, p, d["what"]), gettext_lazy("Sign off the damaged record"),
+        "sign_off", forms.Found, lambda r, p, d: acts.sign_off(r, p, d["what"]),
+        gettext_lazy("Sign off the damaged record"),
         gettext_lazy("Stored data did not match the record. Look with `manage.py verify_audit` before you sign off."),
         gettext_lazy("Sign off"), gettext_lazy("Signed off."),
     ),

@@ -21,7 +21,22 @@
       upto = frame.upto;
       root.dataset.upto = upto;
     }
-    if (frame.html) window.htmx.swap(root, frame.html, { swapStyle: "none" });
+    if (frame.html) keeping(() => window.htmx.swap(root, frame.html, { swapStyle: "none" }));
+  };
+
+  // A card that is replaced stays as open, and as focused, as the reader had it.
+  const keeping = (swap) => {
+    const card = (element) => element?.closest?.("#timeline > li")?.id;
+    const open = [...document.querySelectorAll("#timeline details[open]")].map(card);
+    const focused = card(document.activeElement);
+    swap();
+    for (const id of open) {
+      const details = document.getElementById(id)?.querySelector("details");
+      if (details) details.open = true;
+    }
+    if (focused && document.activeElement === document.body) {
+      document.getElementById(focused)?.querySelector("summary, a")?.focus({ preventScroll: true });
+    }
   };
 
   const open = () => {

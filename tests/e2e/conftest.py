@@ -1,4 +1,4 @@
-"""A real Chromium against the real processes. Run in a process of its own: Playwright keeps a loop in the main thread."""
+"""A real Chromium against the real processes, in a pytest of its own: Playwright keeps a loop in the main thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 from tests.stack import PASSWORD, Stack
 
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run", "--disable-gpu")
+QUIET = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-gpu",
+)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Every page at two widths, light and dark, for people to look at (artifacts/); nothing may be wider than its window."""
+"""Every page at two widths, light and dark, to be looked at (artifacts/); nothing is wider than its window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ WIDTHS = {"wide": (1440, 900), "phone": (390, 844)}
 
 def start(stack: Stack, agent: str, **fields: str) -> str:
     """Start a run by the form; its address."""
-    answer = stack.signed_in("operator").post(f"/runs/new/{agent}", {"goal": "Look at me.", "request_key": agent, **fields})
+    answer = stack.signed_in("operator").post(
+        f"/runs/new/{agent}", {"goal": "Look at me.", "request_key": agent, **fields}
+    )
     assert answer.status_code == 302, answer.text
     return str(answer.headers["Location"])
 
@@ -27,7 +29,9 @@ def places(stack: Stack) -> dict[str, str]:
     """A house with one of each: a refund that waits, one that ended, a question, an unknown message."""
     order = {"input_order_id": "O-1042", "fact_customer": "C-7"}
     done = start(stack, "stock-question", input_sku="LAMP-01")
-    waiting = start(stack, "refund", input_amount="80.00", input_reason="Broken.\nPay to\u200b DE89\u202e instead", **order)
+    waiting = start(
+        stack, "refund", input_amount="80.00", input_reason="Broken.\nPay to\u200b DE89\u202e instead", **order
+    )
     asker = start(stack, "asker", **order)
     stack.faults.arm("reply_lost", path="/messages", times=1)
     unknown = start(stack, "messenger", input_text="Your lamp leaves us today.", **order)
@@ -40,7 +44,9 @@ def places(stack: Stack) -> dict[str, str]:
     lost = stack.sql("SELECT turn, ordinal FROM runs_call WHERE status = 'unknown'")[0]
     return {
         "inbox": "/", "runs": "/runs", "new": "/runs/new", "new-run": "/runs/new/refund", "run-done": done,
-        "run-waiting": waiting, "run-unknown": unknown, "approval": f"/approvals/{ask}", "question": f"/questions/{question}",
+        "run-waiting": waiting, "run-unknown": unknown,
+        "approval": f"/approvals/{ask}",
+        "question": f"/questions/{question}",
         "attest": f"{unknown}/calls/{lost['turn']}.{lost['ordinal']}/attest", "cancel": f"{waiting}/cancel",
         "health": "/health", "password": "/password",
     }  # fmt: skip

@@ -46,5 +46,7 @@ def test_an_operator_starts_a_refund_and_watches_live_how_a_reviewer_approves_it
     ids = mine.locator("#timeline > li").evaluate_all("rows => rows.map(row => row.id)")
     assert len(ids) == len(set(ids))
     run = mine.url.rpartition("/")[2]
-    keys = [row["key"] for row in stack.sql("SELECT key FROM runs_call WHERE run_id = %s AND tool = 'refund_order'", (run,))]
+    keys = [
+        row["key"] for row in stack.sql("SELECT key FROM runs_call WHERE run_id = %s AND tool = 'refund_order'", (run,))
+    ]
     assert [stack.ledger(key=key)["total"] for key in keys] == [1]

@@ -42,7 +42,9 @@ class Story:
     """One run in the hands of a test."""
 
     def __init__(self, agent: str = "refund", starter: str = "operator", **more: Any) -> None:
-        inputs = more.pop("inputs", {"order_id": "O-1042", "amount": "80.00"} if agent == "refund" else {"order_id": "O-1042"})
+        inputs = more.pop(
+            "inputs", {"order_id": "O-1042", "amount": "80.00"} if agent == "refund" else {"order_id": "O-1042"}
+        )
         version = Agent.objects.get(slug=agent).current
         self.run = start_run(
             starter=person(starter), agent_version=version, goal=more.pop("goal", "Tell a story."), inputs=inputs,
@@ -86,4 +88,3 @@ def decide(story: Story, how: str, who: str = "reviewer", **fields: Any) -> Any:
 def counted() -> Iterator[CaptureQueriesContext]:
     with CaptureQueriesContext(connection) as context:
         yield context
-

@@ -57,7 +57,9 @@ def test_a_rejection_can_stop_the_run(asked: Story) -> None:
     assert asked.go().run.status == "cancelled"
 
 
-def test_an_edit_by_fields_keeps_decimals_exact_and_is_shown_beside_the_proposal(asked: Story, service: Service) -> None:
+def test_an_edit_by_fields_keeps_decimals_exact_and_is_shown_beside_the_proposal(
+    asked: Story, service: Service
+) -> None:
     fields = {"arg_order_id": "O-1042", "arg_amount": "50.00", "arg_currency": "EUR", "arg_reason": "Half is right."}
     assert decide(asked, "edit", mode="fields", **fields).status_code == 302
     assert asked.go().run.status == "succeeded"
@@ -84,7 +86,7 @@ def test_line_ends_of_a_browser_do_not_become_part_of_an_argument(asked: Story) 
 
 def test_a_question_is_answered_by_its_schema(questioned: Story) -> None:
     page = browser("operator").get(f"/questions/{questioned.question.pk}").content.decode()
-    assert "Which colour does the customer want?" in page and "<option value=\"black\">" in page
+    assert "Which colour does the customer want?" in page and '<option value="black">' in page
     place = f"/questions/{questioned.question.pk}/answer"
     assert browser("operator").post(place, {"answer_colour": "green"}).status_code == 422
     assert browser("operator").post(place, {"answer_colour": "white"}).status_code == 302
@@ -94,7 +96,9 @@ def test_a_question_is_answered_by_its_schema(questioned: Story) -> None:
     assert "The customer wants white." in browser("auditor").get(questioned.page).content.decode()
 
 
-@pytest.mark.parametrize(("verdict", "ends"), [("happened", "done"), ("not_happened", "not_executed"), ("again", "ready")])
+@pytest.mark.parametrize(
+    ("verdict", "ends"), [("happened", "done"), ("not_happened", "not_executed"), ("again", "ready")]
+)
 def test_an_unknown_effect_is_attested(unknown: Story, verdict: str, ends: str) -> None:
     lacking = browser("reviewer").post(unknown.place, {"verdict": verdict, "why": ""})
     assert lacking.status_code == 422 and "Say how you know" in lacking.content.decode()
@@ -108,7 +112,13 @@ def test_an_unknown_effect_is_attested(unknown: Story, verdict: str, ends: str) 
 def test_a_run_is_started_once_however_often_the_form_is_sent(seeded: None) -> None:
     page = browser("operator").get("/runs/new/refund").content.decode()
     key = page.split('name="request_key" value="')[1].split('"')[0]
-    form = {"request_key": key, "goal": "Refund it.", "input_order_id": "O-1042", "fact_customer": "C-7", "limit_turns": "9"}
+    form = {
+        "request_key": key,
+        "goal": "Refund it.",
+        "input_order_id": "O-1042",
+        "fact_customer": "C-7",
+        "limit_turns": "9",
+    }
     first, second = (browser("operator").post("/runs/new/refund", form) for _ in range(2))
     assert first.status_code == 302 and first.headers["Location"] == second.headers["Location"]
     run = Run.objects.get()
@@ -117,7 +127,13 @@ def test_a_run_is_started_once_however_often_the_form_is_sent(seeded: None) -> N
 
 
 def test_a_start_that_is_refused_keeps_everything_typed(seeded: None) -> None:
-    form = {"request_key": "k", "goal": "", "input_order_id": "O-77", "input_reason": "My <words>", "fact_customer": "C-9"}
+    form = {
+        "request_key": "k",
+        "goal": "",
+        "input_order_id": "O-77",
+        "input_reason": "My <words>",
+        "fact_customer": "C-9",
+    }
     answer = browser("operator").post("/runs/new/refund", form)
     page = answer.content.decode()
     assert answer.status_code == 422 and not Run.objects.exists()

@@ -24,7 +24,9 @@ def test_a_character_that_cannot_be_seen_is_shown_by_its_number(point: int) -> N
     assert visible(f"a{chr(point)}b") == f"a⟦U+{point:04X}⟧b"
 
 
-@pytest.mark.parametrize("text", ["plain", "Zoë", "退回订单 O-1042", "שלום", "مرحبا", "€80.00", "a\nb", "e\u0301", "🙂", "  two"])
+@pytest.mark.parametrize(
+    "text", ["plain", "Zoë", "退回订单 O-1042", "שלום", "مرحبا", "€80.00", "a\nb", "e\u0301", "🙂", "  two"]
+)
 def test_what_can_be_seen_stays(text: str) -> None:
     assert visible(text) == text
 
@@ -55,7 +57,15 @@ def test_a_pile_of_marks_is_taken_apart() -> None:
 def test_leaves_show_pointer_type_and_bytes_and_cut_nothing() -> None:
     found = leaves({"a": {"b/c": ["x" * 70_000, 1.5, True, None, {}, []]}, "é": "€\u200b"})
     assert [leaf.pointer for leaf in found][:2] == ["/a/b~1c/0", "/a/b~1c/1"]
-    assert [leaf.type for leaf in found] == ["text", "number", "true or false", "nothing", "empty object", "empty list", "text"]
+    assert [leaf.type for leaf in found] == [
+        "text",
+        "number",
+        "true or false",
+        "nothing",
+        "empty object",
+        "empty list",
+        "text",
+    ]
     assert len(found[0].shown) == 70_000 and found[-1].bytes == 6 and found[-1].hidden == 1
 
 

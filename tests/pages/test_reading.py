@@ -61,7 +61,7 @@ def test_no_page_holds_inline_code_and_all_carry_the_policy(what: str, request: 
 
 
 def test_hostile_text_is_shown_as_text(seeded: None, service: object) -> None:
-    evil = '<img src=x onerror=alert(1)>{{ 7|add:7 }}</textarea><script>alert(1)</script>\u202e\u200b'
+    evil = "<img src=x onerror=alert(1)>{{ 7|add:7 }}</textarea><script>alert(1)</script>\u202e\u200b"
     story = Story(goal=evil, inputs={"order_id": "O-1042", "amount": "80.00", "reason": evil}).go()
     for path in ("/", "/runs", story.page, f"/approvals/{story.approval.pk}", f"{story.page}/events/1"):
         page = browser("reviewer").get(path).content.decode()

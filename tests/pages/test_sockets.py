@@ -31,7 +31,13 @@ class Line(ApplicationCommunicator):
 
     def __init__(self, path: str, headers: list[tuple[bytes, bytes]]) -> None:
         where, _, query = path.partition("?")
-        scope = {"type": "websocket", "path": where, "query_string": query.encode(), "headers": headers, "subprotocols": []}
+        scope = {
+            "type": "websocket",
+            "path": where,
+            "query_string": query.encode(),
+            "headers": headers,
+            "subprotocols": [],
+        }
         super().__init__(application, scope)
 
     async def connect(self) -> bool:
@@ -41,7 +47,6 @@ class Line(ApplicationCommunicator):
     async def hang_up(self) -> None:
         await self.send_input({"type": "websocket.disconnect", "code": 1000})
         await self.wait(2)
-
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +123,11 @@ async def test_a_page_of_another_origin_gets_no_line(played: Story) -> None:
 async def test_catching_up_sends_what_is_newer_and_nothing_twice(played: Story) -> None:
     async with watching(f"/ws/runs/{played.run.pk}/?after=0") as line:
         first = await frames(line)
-    assert first[0]["upto"] == played.run.seq and "card-turn-1" in first[0]["html"] and "beforeend:#timeline" in first[0]["html"]
+    assert (
+        first[0]["upto"] == played.run.seq
+        and "card-turn-1" in first[0]["html"]
+        and "beforeend:#timeline" in first[0]["html"]
+    )
     assert "run-head" in first[1]["html"] and "upto" not in first[1]
     async with watching(f"/ws/runs/{played.run.pk}/?after={played.run.seq}") as line:
         assert [frame.get("upto") for frame in await frames(line)] == [None]  # the head alone
@@ -145,7 +154,7 @@ async def test_a_batch_is_bounded_and_the_rest_follows(played: Story) -> None:
     await in_thread(write)()
     async with watching(f"/ws/runs/{played.run.pk}/?after={played.run.seq}") as line:
         found = [frame for frame in await frames(line, 2) if "upto" in frame]
-    assert [frame["html"].count("<li class=\"event\"") for frame in found] == [consumers.BATCH, 20]
+    assert [frame["html"].count('<li class="event"') for frame in found] == [consumers.BATCH, 20]
 
 
 @pytest.mark.parametrize(("what", "code"), [("sign out", 4401), ("deactivate", 4401), ("leave the group", 4403)])
