@@ -9,7 +9,7 @@ from django.db import transaction
 from runs import rights
 from runs.journal.append import Draft, Picture, append
 from runs.journal.faultpoint import faultpoint
-from runs.journal.integrity import Tampered, check_head, stop_run
+from runs.journal.integrity import Tampered, check_head, picture_of, stop_run
 from runs.journal.lease import now
 from runs.journal.rows import RowMoved
 from runs.models import Run
@@ -58,13 +58,9 @@ def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered
             run = Run.objects.select_for_update().filter(pk=run_id).first()
             if run is None:
                 raise Refused("There is nothing here.", 404)
-            try:
+            if not tampered:
                 check_head(run)
-                draft = Draft(Picture.of(run), now())
-            except Tampered as error:
-                if not tampered:
-                    raise
-                draft = Draft(stop_run(run, "integrity", str(error)), now())
+            draft = Draft(picture_of(run) if tampered else Picture.of(run), now())
             if not tampered:
                 need_intact(draft)
             if not ended:

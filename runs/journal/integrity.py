@@ -32,6 +32,15 @@ def check_head(run: Run) -> Event:
     return first
 
 
+def picture_of(locked: Run) -> Picture:
+    """The picture of a locked row; where the row fails its check, that is recorded first and the record believed."""
+    try:
+        check_head(locked)
+    except Tampered as error:
+        return stop_run(locked, "integrity", str(error))
+    return Picture.of(locked)
+
+
 def opening(run: int) -> dict[str, Any]:
     """Goal, inputs and facts as the run was started with: from the record, not from the columns for display."""
     return dict(json.loads(Event.objects.get(run=run, seq=1).payload or "{}"))

@@ -7,7 +7,7 @@ from runs.engine import events as e
 from runs.engine import messages
 from runs.engine.canonical import digest
 from runs.journal.append import Draft, Picture
-from runs.journal.chain import entry_of
+from runs.journal.chain import entry_of, sha
 from runs.models import Call, Event, Run
 from runs.providers.base import Request
 
@@ -31,6 +31,9 @@ class Transcript:
         if self.seq is None or self.seq < picture.seq:
             since = max(picture.state.segment_seq - 1, 0) if self.seq is None else self.seq
             rows = Event.objects.filter(run=picture.run, seq__gt=since, seq__lte=picture.seq).order_by("seq")
+            for row in rows:
+                if row.payload is not None and sha(row.payload) != bytes(row.payload_digest or b""):
+                    raise messages.Vanished(f"what the model saw or said at event {row.seq} is not what was recorded")
             self.absorb(*(entry_of(row) for row in rows), seq=picture.seq)
 
     def absorb(self, *entries: e.Entry, seq: int) -> None:
