@@ -21,7 +21,7 @@ class Limits(BaseModel):
     turns: Count = 20
     calls: Count = 60
     ms: Count = 30 * 60 * 1000
-    repeats: Count = 3
+    repeats: Annotated[int, Field(ge=2, strict=True)] = 3  # one turn repeats nothing
     failures: Count = 5
     refusals: Count = 3
     claims: Count = 3
@@ -29,7 +29,7 @@ class Limits(BaseModel):
     asks: Count = 4
     crashes: Count = 3
     segment_bytes: Count = 400_000
-    probes: tuple[float, ...] = (0, 2, 10, 60)
+    probes: Annotated[tuple[Annotated[float, Field(ge=0)], ...], Field(min_length=1)] = (0, 2, 10, 60)
 
     def dump(self) -> dict[str, Any]:
         """Only what differs from the defaults."""

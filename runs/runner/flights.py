@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
+from runs.engine.canonical import to_json
 from runs.engine.limits import SECOND
 from runs.engine.next_step import ASK
 from runs.journal.faultpoint import faultpoint
@@ -95,7 +96,11 @@ def call_flight(
         if not may_send():
             return Outcome(kind=Kind.RETRYABLE, proof=Proof.PRE_SEND, status="lease over before sending")
         try:
-            return function(context, **named)
+            outcome = function(context, **named)
+            if not isinstance(outcome, Outcome):
+                raise TypeError("no Outcome")
+            to_json(outcome.data)  # what cannot be stored must not stop the record of an effect
+            return outcome
         except Exception as error:
             log.exception("tool %s raised", tool.name)
             kind = Kind.FATAL if tool.spec.effect.again else Kind.UNKNOWN

@@ -140,6 +140,8 @@ class Runner:
             try:
                 landed = self.landed.get(timeout=max(f.seconds_left() for f in effects) + BEAT)
             except Empty:
+                for flight in effects:
+                    flight.left_to = self._late_alone
                 return
             self.flying.pop(landed.ordinal, None)
             self._late(landed)

@@ -146,6 +146,11 @@ class TestLimits:
         with pytest.raises(BadLimits, match="turns"):
             Limits.load({"turns": value})
 
+    @pytest.mark.parametrize("limits", [{"repeats": 1}, {"probes": []}, {"probes": [-1]}, {"probes": "soon"}])
+    def test_that_would_stop_or_break_every_run_are_refused(self, limits: dict[str, object]) -> None:
+        with pytest.raises(BadLimits, match=next(iter(limits))):
+            Limits.load(limits)
+
     def test_must_be_known(self) -> None:
         with pytest.raises(BadLimits, match="money"):
             Limits.load({"money": 1})
