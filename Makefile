@@ -7,7 +7,7 @@ AGENTOPS_TOOLS ?= demo
 CHROMIUM ?= $(shell command -v chromium 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test check e2e bench lock need-python need-chromium
+.PHONY: help setup up test chaos check e2e bench lock need-python need-chromium
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -25,6 +25,10 @@ up: setup ## Start everything on this machine; knobs: PORT, AGENTOPS_VAR, AGENTO
 test: need-python ## Run the tests (no browser); ARGS="-k word" for some of them
 	@python3 scripts/install.py requirements-dev.lock
 	@$(PY) -m pytest tests --ignore=tests/e2e $(ARGS)
+
+chaos: need-python ## Kill everything again and again; ROUNDS=10
+	@python3 scripts/install.py requirements-dev.lock
+	@TEST_CHAOS_ROUNDS=$(or $(ROUNDS),10) $(PY) -m pytest tests/faults $(ARGS)
 
 check: need-python ## Run every check that is not a test: style, types, imports, sizes, templates, migrations
 	@python3 scripts/install.py requirements-dev.lock

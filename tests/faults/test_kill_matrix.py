@@ -15,7 +15,7 @@ from collections import Counter
 import pytest
 
 from tests.stack import until
-from tests.stories.people import AT_REST, ENDS, House
+from tests.stories.people import AT_REST, ENDS, House, vote_on
 
 ROUNDS = int(os.environ.get("TEST_CHAOS_ROUNDS", "1"))
 WORKER_POINTS = (
@@ -37,21 +37,14 @@ GOALS: dict[str, dict[str, str]] = {
 
 def crowd(house: House, agents: str) -> list[int]:
     """Runs of all kinds."""
-    return [house.start(agent, **GOALS[agent]) for agent in agents.split()]
+    return house.start_all([(agent, GOALS[agent]) for agent in agents.split()])
 
 
 def decide_all(house: House, runs: list[int]) -> None:
     """A person who approves whatever is in the inbox."""
-    pending = [(run, a) for run in runs for a in house.approvals(run, "pending")]
-    for run, approval in pending:
-        answer = house.act(
-            "approvals.decide",
-            approval_id=approval["id"],
-            person="reviewer",
-            vote="approve",
-            action_digest=approval["digest"],
-        )
-        assert answer.status in (200, 409), (run, answer)
+    pending = [approval for run in runs for approval in house.approvals(run, "pending")]
+    for answer in house.side_by_side([("approvals.decide", vote_on(approval)) for approval in pending]):
+        assert answer.status in (200, 409), answer
 
 
 def attest_all(house: House, runs: list[int]) -> Counter[str]:
@@ -154,13 +147,7 @@ def test_a_person_whose_process_dies_right_after_the_commit_has_decided(house: H
     runs = crowd(house, "refund messenger")
     approvals = [house.approval(run) for run in runs]
     for approval in approvals:
-        house.act_and_die(
-            "approvals.decide",
-            approval_id=approval["id"],
-            person="reviewer",
-            vote="approve",
-            action_digest=approval["digest"],
-        )
+        house.act_and_die("approvals.decide", **vote_on(approval))
     assert [len(house.events(run, "Decided")) for run in runs] == [1, 1], "killed after the commit"
     for run in runs:
         assert house.reached(run, *ENDS) == "succeeded", "the sweep found what nobody was told of"

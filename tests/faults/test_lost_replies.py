@@ -21,13 +21,18 @@ KEYED = {
 PROVEN = ("delay", "slow_reply", "throttle")  # the reply said what happened; all others leave it open
 
 
+def armed(house: House, agent: str, faults: dict[str, str], path: str, **inputs: str) -> dict[str, int]:
+    """A run for each fault, which meets it after the approval."""
+    runs = dict(zip(faults, house.start_all([(agent, dict(inputs)) for _ in faults]), strict=True))
+    for name, run in runs.items():
+        fault = {"seconds": 0.7, "retry_after": 1, "path": path, "contains": house.order_of(run)}
+        house.stack.faults.arm(faults[name], **fault)
+    house.approve_all(list(runs.values()))
+    return runs
+
+
 def test_a_keyed_effect_is_settled_by_its_key_whatever_becomes_of_the_reply(house: House) -> None:
-    runs = {kind: house.start("refund", amount="80.00") for kind in KEYED}
-    for kind, run in runs.items():
-        fault = {"seconds": 0.7, "retry_after": 1, "path": "/refunds", "contains": house.order_of(run)}
-        house.approval(run)
-        house.stack.faults.arm(kind, **fault)
-        house.approve(run)
+    runs = armed(house, "refund", {kind: kind for kind in KEYED}, path="/refunds", amount="80.00")
     for kind, run in runs.items():
         effects, attempts = KEYED[kind]
         assert house.reached(run, *ENDS, "needs_human") == ("succeeded" if effects else "needs_human"), kind
@@ -52,10 +57,7 @@ def test_a_keyed_effect_is_settled_by_its_key_whatever_becomes_of_the_reply(hous
 
 def test_an_opaque_effect_is_never_sent_again_by_itself(house: House) -> None:
     sent = {"reply_lost": 1, "garbage": 1, "half_reply": 1, "cut": 0, "error": 0}
-    runs = {kind: house.start("messenger", text="Hello.") for kind in [*sent, "throttle"]}
-    for kind, run in runs.items():
-        house.stack.faults.arm(kind, path="/messages", contains=house.order_of(run))
-        house.approve(run)
+    runs = armed(house, "messenger", {kind: kind for kind in [*sent, "throttle"]}, path="/messages", text="Hello.")
     assert house.reached(runs["throttle"], *ENDS) == "succeeded", "a 429 proves that nothing happened"
     for kind, count in sent.items():
         run = runs[kind]
@@ -66,12 +68,8 @@ def test_an_opaque_effect_is_never_sent_again_by_itself(house: House) -> None:
 
 
 def test_a_cancelled_run_with_an_effect_in_doubt_ends_only_after_a_person_has_looked(house: House) -> None:
-    runs = {verdict: house.start("messenger", text="Hello.") for verdict in ("happened", "not_happened")}
-    for verdict, run in runs.items():
-        house.stack.faults.arm(
-            "reply_lost" if verdict == "happened" else "cut", path="/messages", contains=house.order_of(run)
-        )
-        house.approve(run)
+    faults = {"happened": "reply_lost", "not_happened": "cut"}
+    runs = armed(house, "messenger", faults, path="/messages", text="Hello.")
     for verdict, run in runs.items():
         house.reached(run, "needs_human")
         house.ok("runs.cancel", run_id=run, person="operator", why="Too late.")

@@ -28,6 +28,12 @@ def an_order() -> str:
     return f"O-{next(_orders)}"
 
 
+def vote_on(approval: dict[str, Any], person: str = "reviewer", vote: str = "approve") -> dict[str, Any]:
+    """A vote on what that approval shows."""
+    shown = {"approval_id": approval["id"], "action_digest": approval["digest"]}
+    return shown | {"person": person, "vote": vote}
+
+
 class Answer(dict[str, Any]):
     """What came of an act: `status` as of HTTP, `result` or `message`."""
 
@@ -170,15 +176,34 @@ class House:
         assert answer.status == 200, answer
         return answer.get("result")
 
-    def start(self, agent: str, person: str = "operator", customer: str = "C-7", **inputs: Any) -> int:
-        """Start a run; `_limits`, `_unattended` and the like go to start_run."""
-        options = {name[1:]: inputs.pop(name) for name in list(inputs) if name.startswith("_")}
+    def start(self, agent: str, **inputs: Any) -> int:
+        """Start a run of C-7 by the operator; it gets an order of its own unless one is given."""
+        return self.start_all([(agent, inputs)])[0]
+
+    def start_all(self, wanted: list[tuple[str, dict[str, Any]]]) -> list[int]:
+        """Start many runs side by side."""
+        acts = [("start", self._opening(agent, inputs)) for agent, inputs in wanted]
+        return [int(answer["result"]) for answer in self.side_by_side(acts)]
+
+    def _opening(self, agent: str, inputs: dict[str, Any]) -> dict[str, Any]:
         if agent != "stock-question":
-            inputs = {"order_id": inputs.pop("order_id", None) or an_order(), **inputs}
-        facts = {"customer": customer} if customer else {}
-        return int(
-            self.ok("start", starter=person, agent=agent, goal="Tell a story.", inputs=inputs, facts=facts, **options)
-        )
+            inputs = {"order_id": an_order(), **inputs}
+        about = {"goal": "Tell a story.", "inputs": inputs, "facts": {"customer": "C-7"}}
+        return {"starter": "operator", "agent": agent, **about}
+
+    def side_by_side(self, acts: list[tuple[str, dict[str, Any]]]) -> list[Answer]:
+        """Acts that must all be done, in processes of their own, a few at a time."""
+        answers: list[Answer] = []
+        for few in (acts[n : n + 4] for n in range(0, len(acts), 4)):
+            jobs = [self.backstage.job(do="act", name=name, arguments=arguments)[0] for name, arguments in few]
+            answers += [self.backstage.answer(job) for job in jobs]
+        return answers
+
+    def approve_all(self, runs: list[int]) -> None:
+        """The reviewer approves what each of them waits for."""
+        acts = [("approvals.decide", vote_on(self.approval(run))) for run in runs]
+        for answer in self.side_by_side(acts):
+            assert answer.status == 200, answer
 
     def decide(self, run: int, vote: str = "approve", person: str = "reviewer", **more: Any) -> Answer:
         """Decide what the run waits for."""

@@ -254,7 +254,7 @@ SHOWN = {
 
 
 def test_a_row_changed_between_approval_and_start_stops_the_run_and_nothing_is_executed(house: House) -> None:
-    runs = {kind: house.start("refund", amount="80.00") for kind in TAMPERING}
+    runs = dict(zip(TAMPERING, house.start_all([("refund", {"amount": "80.00"})] * len(TAMPERING)), strict=True))
     for run in runs.values():
         house.reached(run, "waiting_approval")
     starter = house.run(runs["voter"])["starter_id"]
@@ -277,7 +277,7 @@ def test_a_row_changed_between_approval_and_start_stops_the_run_and_nothing_is_e
 
 
 def test_what_pages_show_changed_by_sql_moves_nothing_and_is_named_by_the_verification(house: House) -> None:
-    runs = {kind: house.start("refund", amount="80.00") for kind in SHOWN}
+    runs = dict(zip(SHOWN, house.start_all([("refund", {"amount": "80.00"})] * len(SHOWN)), strict=True))
     json_type = "jsonb" if house.stack.env.get("DATABASE_URL", "").startswith("postgres") else "text"
     for kind, run in runs.items():
         house.approve(run)
