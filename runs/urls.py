@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import path, register_converter
-from django.views.generic import RedirectView
 
 from runs.views import account, decisions, runs
 
@@ -47,6 +46,6 @@ urlpatterns = [
     path("questions/<int:question_id>/answer", decisions.answer, name="answer"),
     path("health", runs.health_page, name="health"),
     # One door for people: the admin's own form would know neither our page nor where to go next.
-    path("admin/login/", RedirectView.as_view(pattern_name="sign-in", query_string=True)),
+    path("admin/login/", account.admin_door, name="admin-door"),
     path("admin/", admin.site.urls),
 ]

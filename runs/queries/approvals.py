@@ -15,6 +15,7 @@ from runs.queries import words
 from runs.queries.display import Leaf, leaves, one_line, visible
 from runs.queries.facts import Note, note_of
 from runs.queries.inbox import probing, why_not
+from runs.queries.runs import holds
 from runs.queries.timeline import Row, said_by
 from runs.queries.viewer import Viewer
 
@@ -144,7 +145,7 @@ def _history(call: Call) -> list[Step]:
         return []
     wanted = Q(pk__in=[])
     for key in call.objects_touched:
-        wanted |= Q(text__contains=json.dumps(key))
+        wanted |= holds("text", key)
     rows = Call.objects.annotate(text=Cast("objects_touched", TextField())).filter(wanted)
     rows = rows.exclude(effect__in=("read", "host")).exclude(run=call.run_id, turn=call.turn, ordinal=call.ordinal)
     done = rows.filter(status__in=("done", "unknown", "executing", "not_executed"))

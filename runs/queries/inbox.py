@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
 from runs.catalog import spec
@@ -53,7 +53,14 @@ def count() -> int:
         Approval.objects.filter(status="pending").count()
         + Question.objects.filter(status="open").count()
         + Call.objects.filter(status="unknown").count()
+        + _stopped().count()
     )
+
+
+def _stopped() -> Any:
+    """Runs in a resumable stop; one with an unknown effect stands in the inbox by that effect already."""
+    unknown = Call.objects.filter(run=OuterRef("pk"), status="unknown")
+    return Run.objects.filter(~Exists(unknown), status__in=RUN_STOPS)
 
 
 def inbox(viewer: Viewer, after: int = 0) -> Inbox:
@@ -64,8 +71,7 @@ def inbox(viewer: Viewer, after: int = 0) -> Inbox:
     older = found[PAGE - 1].pk if len(found) > PAGE else None
     if after:
         return Inbox(approvals, [], [], [], count(), older)
-    stops = _stops(viewer)
-    return Inbox(approvals, _questions(viewer), _unknown(viewer), stops, count() + len(stops), older)
+    return Inbox(approvals, _questions(viewer), _unknown(viewer), _stops(viewer), count(), older)
 
 
 def _with_run(rows: Any) -> Any:
@@ -129,11 +135,11 @@ def probing(run: Run, call: Call) -> str:
 
 
 def _stops(viewer: Viewer) -> list[Item]:
-    rows = Run.objects.filter(status__in=RUN_STOPS).select_related("agent_version__agent", "starter").order_by("pk")
+    rows = _stopped().select_related("agent_version__agent", "starter").order_by("pk")
     items = []
     for run in rows[:PAGE]:
         stop = run.picture.stop
-        if stop and stop.reason != "unknown_effect":  # the unknown call itself stands above
+        if stop:
             may = viewer.signs_off if stop.reason == "integrity" else viewer.steers
             lacks = _("An admin signs off.") if stop.reason == "integrity" else _("Operators act on runs.")
             text = f"{words.RUN[run.status].word}: {STOP_REASONS[stop.reason][1]}"

@@ -171,6 +171,13 @@ def _gauges(state: RunState) -> list[Gauge]:
     ]
 
 
+def holds(column: str, item: str) -> Q:
+    """Rows whose JSON list, cast to text, holds a string: one database escapes what the other spells out."""
+    return Q(**{f"{column}__contains": json.dumps(item)}) | Q(
+        **{f"{column}__contains": json.dumps(item, ensure_ascii=False)}
+    )
+
+
 def _checks(run: Run, state: RunState) -> list[tuple[str, str, bool]]:
     return [
         (visible(str(check["id"]).replace("_", " ")), visible(str(check["tool"])), check["id"] in state.met)
@@ -189,7 +196,7 @@ def _answer(run: Run) -> tuple[str, list[tuple[str, str]]]:
     rows = Call.objects.filter(run=run, outcome="ok").exclude(effect="host").annotate(text=text)
     wanted = Q(pk__in=[])
     for item in cited:
-        wanted |= Q(text__contains=json.dumps(item))
+        wanted |= holds("text", item)
     anchors = {item: f"card-call-{item[5:].replace('.', '-')}" for item in cited if item.startswith("call:")}
     for row in rows.filter(wanted):
         anchors |= {item: f"card-call-{row.turn}-{row.ordinal}" for item in row.evidence if item in cited}

@@ -5,6 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login, logout, update_session_auth_hash
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -13,7 +14,9 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from runs import forms
-from runs.views.access import name_request, page, show
+from runs.actions.acting import Refused
+from runs.queries.viewer import Viewer
+from runs.views.access import name_request, page, refused, show
 
 DEMO_PEOPLE = ("operator", "reviewer", "auditor", "admin")
 
@@ -42,6 +45,18 @@ def _demo() -> bool:
 def _safe(request: HttpRequest, target: str) -> str:
     mine = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if target and mine else settings.LOGIN_REDIRECT_URL
+
+
+@require_http_methods(["GET", "HEAD"])
+def admin_door(request: Any) -> HttpResponse:
+    """Where Django's admin sends people without the right: to our door, or, when they are in, to a plain no."""
+    name_request(request)
+    if not request.user.is_authenticated:
+        return redirect_to_login(_safe(request, request.GET.get("next") or ""))
+    request.viewer = Viewer.of(request.user)
+    if not request.viewer.may("see"):
+        return refused(request, Refused("There is nothing here.", 404))
+    return refused(request, Refused(_("Django's admin is for staff; somebody with a shell can make you one."), 403))
 
 
 @require_POST

@@ -82,6 +82,15 @@ def test_an_unknown_effect_is_not_called_failed(unknown: Story) -> None:
     assert "did not come back: unknown" in sheet
 
 
+def test_the_number_beside_the_inbox_is_the_same_on_every_page(asked: Story, unknown: Story) -> None:
+    from tests.pages.story import Story as Another
+
+    assert Another("quitter").go().run.status == "needs_human"
+    for path in ("/", "/runs", "/health"):
+        page = browser("reviewer").get(path).content.decode()
+        assert '<span class="count">3<' in page, path
+
+
 def test_stored_data_is_loaded_on_demand(asked: Story) -> None:
     seq = asked.run.events.filter(kind="CallEnded").latest("seq").seq
     path = f"{asked.page}/events/{seq}"
