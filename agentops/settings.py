@@ -112,7 +112,9 @@ CSRF_TRUSTED_ORIGINS = [AGENTOPS_ORIGIN] if HTTPS else []
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$"]  # asked by supervisors and balancers on the inner, plain side
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if HTTPS else 0
-SECURE_REFERRER_POLICY = "no-referrer"
+# Not no-referrer: browsers then send forms with "Origin: null", which CSRF rightly refuses.
+SECURE_REFERRER_POLICY = "same-origin"
+CSRF_FAILURE_VIEW = "runs.views.errors.csrf_failure"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"

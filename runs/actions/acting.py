@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from runs import rights
-from runs.journal.append import Draft, Picture, append
+from runs.journal.append import Draft, Picture, Stale, append
 from runs.journal.faultpoint import faultpoint
 from runs.journal.integrity import Tampered, check_head, picture_of, stop_run
 from runs.journal.lease import now
@@ -55,7 +55,8 @@ def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered
     need(person, act)
     try:
         with transaction.atomic():
-            run = Run.objects.select_for_update().filter(pk=run_id).first()
+            rows = Run.objects.select_for_update(of=("self",)).select_related("agent_version__agent")
+            run = rows.filter(pk=run_id).first()
             if run is None:
                 raise Refused("There is nothing here.", 404)
             if not tampered:
@@ -69,6 +70,8 @@ def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered
             if draft.entries:
                 append(draft)
         faultpoint("after_decision")
+    except Stale as error:
+        raise Refused("The policy was changed in this very moment. Nothing was done: try again.") from error
     except (Tampered, RowMoved) as error:
         with transaction.atomic():
             stop_run(Run.objects.select_for_update().get(pk=run_id), "integrity", str(error))

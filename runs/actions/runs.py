@@ -46,12 +46,13 @@ def start_run(
     if not opening["goal"]:
         raise Refused("Say what the run is to reach: the goal is empty.", 422)
     try:
-        bounds = Limits.load({"probes": settings.AGENTOPS_PROBES, **definition.get("limits", {}), **(limits or {})})
+        wanted = definition.get("limits", {}) | (limits or {})
+        bounds = Limits.load({"probes": settings.AGENTOPS_PROBES} | wanted)
     except BadLimits as error:
         raise Refused(f"{error}.", 422) from error
     fact = e.RunStarted(
-        str(agent_version), opening["goal"], bounds.dump(), definition.get("acceptance", []), starter.pk, unattended,
-        current_policy(fresh=True).number,
+        agent_version.identity, opening["goal"], bounds.dump(), definition.get("acceptance", []), starter.pk,
+        unattended, current_policy(fresh=True).number,
     )  # fmt: skip
     try:
         return _create(starter, agent_version, opening, fact, request_key)

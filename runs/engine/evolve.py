@@ -154,11 +154,13 @@ def call_started(state: RunState, entry: e.Entry, fact: e.CallStarted) -> Evolve
 def call_ended(state: RunState, entry: e.Entry, fact: e.CallEnded) -> Evolved:
     call = state.calls[entry.ordinal]
     state = _count(state, ms=state.n.ms + fact.ms)
-    if fact.outcome == "unknown" or (call.late and fact.outcome != "ok"):
+    again = call.attempt < state.limits.attempts and not state.cancel and not call.late
+    if fact.outcome == "retryable" and again:
+        return _touch(state, entry, call.to("ready", due=fact.retry_at))
+    # After a person's "again", what the second request came to says nothing about the first, unless it is ok.
+    if fact.outcome == "unknown" or ((call.late or call.maybe_sent) and fact.outcome != "ok"):
         doubt = call.to("unknown", outcome="unknown", due=fact.retry_at, maybe_sent=call.has_effect)
         return _touch(state, entry, doubt)
-    if fact.outcome == "retryable" and call.attempt < state.limits.attempts and not state.cancel:
-        return _touch(state, entry, call.to("ready", due=fact.retry_at))
     return _done(state, entry, call, fact)
 
 
@@ -255,10 +257,10 @@ def run_ended(state: RunState, entry: e.Entry, fact: e.RunEnded) -> Evolved:
 
 
 def late_evidence(state: RunState, entry: e.Entry, fact: e.LateEvidence) -> Evolved:
-    call = state.calls.get(entry.ordinal) if entry.turn == state.turn else None
+    call = state.calls.get(entry.ordinal) if entry.turn == state.turn and not state.end else None
     if call is not None and call.status == "ready" and call.maybe_sent:
         call = call.to("unknown")  # a person said "again", but it is known now: it must not be sent twice
-    if call is None or call.key != fact.key or call.status not in ("unknown", "executing"):
+    if call is None or call.key != fact.key or call.status not in ("unknown", "executing", "not_executed"):
         return state, ()
     late = {name: value for name, value in e.dump(fact).items() if name != "key"}
     return _touch(state, entry, replace(call, late=late))

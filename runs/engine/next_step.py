@@ -113,7 +113,7 @@ def _truth_of(s: Situation, ordinal: int, call: CallState) -> list[e.Entry]:
     elif call.probing and ordinal not in s.held:
         due = s.state.limits.probe_due(s.now, call.probes)
         fact = e.CallProbed(call.probes, call.probing, "told", "lost", due)
-    elif call.status == "unknown" and call.late and not call.probing:
+    elif call.status in ("unknown", "not_executed") and call.late and not call.probing:
         fact = e.CallSettled("done", "late_evidence", after_cancel=s.state.cancel, **call.late)
     elif call.status == "unknown" and call.effect in ("read", "repeatable") and ordinal not in s.held:
         again = call.attempt < s.state.limits.attempts and not s.state.cancel

@@ -108,7 +108,7 @@ def append(draft: Draft, *, release: bool = False) -> Picture:
         "status": status, "seq": seq, "head": head, "state": text, "due_at": due, "lease_until": lease,
         "crashes": crashes,
     }  # fmt: skip
-    rare = [x for x in draft.entries if rows.is_rare(x)]
+    rare = [x for x in draft.entries if rows.is_rare(x, draft.touched)]
     faultpoint("before_append")
     with transaction.atomic() if rare or connection.vendor == "sqlite" else nullcontext():
         if not _write(old, run, events, calls, draft.policy):

@@ -2,15 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from runs.engine import events as e
 from runs.engine.canonical import canonical
 from runs.engine.evolve import evolve
 from runs.engine.state import RunState, dumps
+from runs.journal import rows
 from runs.models import Call, Decision, Event, Run
 
 DOMAIN = "agentops/event/v1"
+Rows = dict[tuple[int, int], dict[str, Any]]
 
 
 def sha(text: str) -> bytes:
@@ -52,6 +55,7 @@ def _faults(run: Run) -> Iterator[str]:
     state, previous, seq = RunState(), b"", 0
     gone: list[int] = []
     erased: list[int] = []
+    expected: Rows = {}
     for event in Event.objects.filter(run=run).order_by("seq").iterator():
         seq += 1
         if event.seq != seq:
@@ -59,7 +63,8 @@ def _faults(run: Run) -> Iterator[str]:
             return
         try:
             entry = entry_of(event)
-            state, _ = evolve(state, entry)
+            state, touched = evolve(state, entry)
+            _project(expected, run, state, touched, entry)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             yield f"event {seq}: cannot be read or folded: {error}"
             return
@@ -74,7 +79,7 @@ def _faults(run: Run) -> Iterator[str]:
     if dumps(state) != run.state:
         yield "the run's state is not the fold of its events"
     yield from (f"event {seq}: its payload is gone" for seq in gone if seq not in erased)
-    yield from _call_faults(run)
+    yield from _call_faults(run, expected)
     yield from _people_faults(run)
 
 
@@ -87,15 +92,31 @@ def _event_faults(run: Run, event: Event, entry: e.Entry, previous: bytes) -> It
         yield f"event {event.seq}: its hash does not match its content"
 
 
-def _call_faults(run: Run) -> Iterator[str]:
-    """Rows are projections: the arguments that would run must be those that the record names."""
-    judged: dict[tuple[int, int], str] = {}
-    for event in Event.objects.filter(run=run, kind="CallJudged").order_by("seq"):
-        judged[event.turn, event.ordinal] = json.loads(event.body).get("args", "")
+def _project(expected: Rows, run: Run, state: RunState, touched: Iterable[int], entry: e.Entry) -> None:
+    """Note what the rows of the calls should say after one more event."""
+    for ordinal in touched:
+        place = state.turn, ordinal
+        expected.setdefault(place, dict(rows.EMPTY)).update(
+            rows.call_row(run.pk, place, state.calls[ordinal], [entry])[0]
+        )
+    row = expected.get((entry.turn, entry.ordinal))
+    if isinstance(entry.fact, e.LateEvidence) and not touched and row and row["status"] == "not_executed":
+        row.update(rows.late_row(entry, entry.fact))
+
+
+def _call_faults(run: Run, expected: Rows) -> Iterator[str]:
+    """Rows are projections: what would run, and what acceptance is judged on, must be what the record says."""
     for call in Call.objects.filter(run=run):
-        recorded = judged.get((call.turn, call.ordinal))
-        if recorded != call.args_digest or (recorded and sha(call.arguments).hex() != recorded):
-            yield f"call {call.turn}.{call.ordinal}: its arguments are not those of the record"
+        row = expected.pop((call.turn, call.ordinal), None)
+        if row is None:
+            yield f"call {call.turn}.{call.ordinal}: nobody proposed it"
+            continue
+        stored = {f.column: getattr(call, f.attname) for f in Call._meta.concrete_fields}
+        said = {c: json.loads(v) if rows.TYPES.get(c) == "jsonb" else v for c, v in row.items() if c != "arguments"}
+        wrong = [column for column, value in said.items() if value != stored[column]]
+        wrong += ["arguments"] if row["args_digest"] and sha(call.arguments).hex() != row["args_digest"] else []
+        yield from (f"call {call.turn}.{call.ordinal}: its {column} is not that of the record" for column in wrong)
+    yield from (f"call {turn}.{ordinal}: its row is missing" for turn, ordinal in expected)
 
 
 def _people_faults(run: Run) -> Iterator[str]:
@@ -103,6 +124,10 @@ def _people_faults(run: Run) -> Iterator[str]:
     opening = Event.objects.filter(run=run, seq=1).values_list("payload", flat=True).first()
     if opening and json.loads(opening) != {"goal": run.goal, "inputs": run.inputs, "facts": run.facts}:
         yield "the run's goal, inputs or facts are not those that it was started with"
+    body = Event.objects.filter(run=run, seq=1).values_list("body", flat=True).first()
+    began = json.loads(body) if body else {}
+    if (began.get("agent"), began.get("starter")) != (run.agent_version.identity, run.starter_id):
+        yield "the run's agent or starter is not the one that it was started with"
     decided = [(event, json.loads(event.body)) for event in Event.objects.filter(run=run, kind="Decided")]
     said = {(x.turn, x.ordinal, body["n"], x.person_id, body["vote"], body.get("why", "")) for x, body in decided}
     fields = ("approval__turn", "approval__ordinal", "approval__n", "person_id", "vote", "why")

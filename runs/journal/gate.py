@@ -5,6 +5,7 @@ outdated cache writes nothing.
 """
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -101,23 +102,36 @@ def may_resend(draft: Draft, ordinal: int, args: str) -> bool:
     if tool is None or tool.definition != call.definition or digest(args) != call.args:
         return False
     verdict = judge(draft, tool, json.loads(args))
-    return verdict.verdict == "allow" or (verdict.verdict == "ask" and call.approval_status == "consumed")
+    approved = call.approval_status == "consumed" and _standing(draft, ordinal, args, verdict) == "holds"
+    return verdict.verdict == "allow" or (verdict.verdict == "ask" and approved)
+
+
+def _standing(draft: Draft, ordinal: int, args: str, verdict: Verdict) -> str:
+    """Whether an approval "holds", has "lapsed" or was "tampered" with.
+
+    The stored facts of people are trusted, not the state: approval, votes and voters are read again.
+    """
+    call = draft.state.calls[ordinal]
+    row = Approval.objects.get(run=draft.picture.run, turn=draft.state.turn, ordinal=ordinal, n=call.approval)
+    if row.digest != call.action or row.digest != bound(draft, ordinal, args):
+        return "tampered"
+    voters = User.objects.filter(decisions__approval=row, decisions__vote="approve", decisions__digest=row.digest)
+    excluded = set(verdict.exclude)
+    entitled = any(v.pk not in excluded and rights.may(v, "decide") for v in voters)
+    return "holds" if entitled and excluded <= set(call.exclude) else "lapsed"
 
 
 def _by_approval(draft: Draft, ordinal: int, call: CallState, args: str, verdict: Verdict) -> str:
-    """Trust the stored facts of people, not the state: read approval, votes and voters again."""
-    row = Approval.objects.get(run=draft.picture.run, turn=draft.state.turn, ordinal=ordinal, n=call.approval)
-    if row.digest != call.action or row.digest != bound(draft, ordinal, args):
-        draft.put(stop_entry(draft.state, Stop("integrity", f"call {ordinal} is not what was approved")))
-        return ""
-    voters = User.objects.filter(decisions__approval=row, decisions__vote="approve", decisions__digest=row.digest)
-    excluded = set(verdict.exclude)
-    if excluded <= set(call.exclude) and any(v.pk not in excluded and rights.may(v, "decide") for v in voters):
-        return "approval" if call.approval_status == "approved" else "again"
-    if call.approval_status == "approved":
-        draft.add(e.ApprovalClosed(call.approval, "superseded", "the voter or the rule changed"), call=ordinal)
-    _judge_again(draft, ordinal, call, Verdict("ask", verdict.rule, verdict.why, verdict.policy, verdict.exclude))
-    ask(draft, ordinal, args, verdict)
+    match _standing(draft, ordinal, args, verdict):
+        case "holds":
+            return "approval" if call.approval_status == "approved" else "again"
+        case "tampered":
+            draft.put(stop_entry(draft.state, Stop("integrity", f"call {ordinal} is not what was approved")))
+        case _:
+            if call.approval_status == "approved":
+                draft.add(e.ApprovalClosed(call.approval, "superseded", "the voter or the rule changed"), call=ordinal)
+            _judge_again(draft, ordinal, call, replace(verdict, verdict="ask"))
+            ask(draft, ordinal, args, verdict)
     return ""
 
 

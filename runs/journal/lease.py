@@ -40,7 +40,7 @@ def claim(run: int) -> tuple[Run, int] | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    found = Run.objects.select_related("agent_version").get(pk=run)
+    found = Run.objects.select_related("agent_version__agent").get(pk=run)
     return (found, int(row[1])) if found.epoch == row[0] else None
 
 

@@ -1,7 +1,7 @@
 """Query rows written with events: calls from the state, approvals, decisions and questions from their facts."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from runs.engine import events as e
@@ -67,7 +67,7 @@ def _outcome(entry: e.Entry, fact: Any) -> dict[str, Any]:
     return {
         "ended_at": entry.t, "ended_seq": entry.seq, "detail": fact.status, "effect_ref": fact.effect_ref,
         "evidence": json.dumps(fact.evidence), "met": json.dumps(fact.met), "changed": json.dumps(fact.changed),
-        "after_cancel": fact.after_cancel,
+        "after_cancel": getattr(fact, "after_cancel", False),
     }  # fmt: skip
 
 
@@ -137,12 +137,15 @@ def withdraw_questions(run: int, entry: e.Entry, fact: e.Fact) -> None:
     Question.objects.filter(run=run, status="open").update(status="withdrawn", closed_at=entry.t)
 
 
+def late_row(entry: e.Entry, fact: e.LateEvidence) -> dict[str, Any]:
+    """Columns of a call of an earlier turn that was held to be not executed and turns out to be done."""
+    return _outcome(entry, fact) | {"status": "done", "outcome": fact.outcome, "presumed": False}
+
+
 def late_evidence(run: int, entry: e.Entry, fact: e.LateEvidence) -> None:
-    """A call held to be not executed turns out to be done; calls of the open turn are settled by the next step."""
-    Call.objects.filter(run=run, turn=entry.turn, ordinal=entry.ordinal, status="not_executed").update(
-        status="done", outcome=fact.outcome, effect_ref=fact.effect_ref, evidence=fact.evidence, met=fact.met,
-        changed=fact.changed, presumed=False, ended_at=entry.t, ended_seq=entry.seq,
-    )  # fmt: skip
+    row = late_row(entry, fact)
+    values = {name: json.loads(v) if TYPES.get(name) == "jsonb" else v for name, v in row.items()}
+    Call.objects.filter(run=run, turn=entry.turn, ordinal=entry.ordinal, status="not_executed").update(**values)
 
 
 # Facts whose rows are written one by one through the ORM: rare, and never in the hot path.
@@ -159,6 +162,8 @@ RARE: dict[type[e.Fact], Callable[[int, e.Entry, Any], None]] = {
 }
 
 
-def is_rare(entry: e.Entry) -> bool:
-    """True if the fact writes rows through the ORM; a start without an approval does not."""
+def is_rare(entry: e.Entry, touched: Container[tuple[int, int]]) -> bool:
+    """True if the fact writes rows through the ORM: no start without approval, no evidence on a call in the state."""
+    if isinstance(entry.fact, e.LateEvidence):
+        return (entry.turn, entry.ordinal) not in touched
     return type(entry.fact) in RARE and not (isinstance(entry.fact, e.CallStarted) and entry.fact.via != "approval")

@@ -36,6 +36,18 @@ RULES = {
     ),
     "decision_kept": ("runs_decision", "DELETE", None, "decisions are never deleted"),
     "decision_unchanged": ("runs_decision", "UPDATE", lambda d: "OLD.id = OLD.id", "decisions are never changed"),
+    "approval_kept": ("runs_approval", "DELETE", None, "approvals are never deleted"),
+    "approval_closed": (
+        "runs_approval", "UPDATE",
+        lambda d: f"{_changed(('run_id', 'turn', 'ordinal', 'n', 'digest'), d)}"
+        f" OR (OLD.status NOT IN ('pending', 'approved') AND NEW.status <> OLD.status)", "a closed approval stays closed",
+    ),
+    "question_kept": ("runs_question", "DELETE", None, "questions are never deleted"),
+    "question_closed": (
+        "runs_question", "UPDATE", lambda d: "OLD.status <> 'open' AND NEW.status <> OLD.status",
+        "a closed question stays closed",
+    ),
+    "agent_version_kept": ("runs_agentversion", "DELETE", None, "versions are never deleted"),
     "agent_version_unchanged": (
         "runs_agentversion", "UPDATE", lambda d: _changed(("number", "definition"), d), "a version is immutable",
     ),

@@ -2,6 +2,8 @@
 
 from django.db import models
 
+from runs.engine.canonical import canonical, digest
+
 
 class Agent(models.Model):
     """A named definition; what it does is in its versions."""
@@ -35,6 +37,11 @@ class AgentVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent.slug} v{self.number}"
+
+    @property
+    def identity(self) -> str:
+        """``slug vN@digest``: what a run records of the version that it keeps."""
+        return f"{self}@{digest(canonical(self.definition))[:16]}"
 
     @property
     def tools(self) -> list[str]:

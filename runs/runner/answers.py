@@ -124,8 +124,7 @@ def _proofs(draft: Draft) -> list[acceptance.Proof]:
 
 def record_outcome(draft: Draft, flight: Flight, args: str, inputs: Mapping[str, Any]) -> None:
     """Draft the end of a call that this worker started."""
-    call = draft.state.calls[flight.ordinal]
-    tool = catalog().tools[call.tool]
+    tool = catalog().tools[draft.state.calls[flight.ordinal].tool]
     outcome = proven(tool, flight.result)
     known, shown = known_of(draft, tool, outcome, args, inputs)
     proof = outcome.proof.value if outcome.proof else ""

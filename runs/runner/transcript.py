@@ -81,7 +81,7 @@ class Transcript:
     def _recent(self) -> list[str]:
         done = Call.objects.filter(run=self.run, status="done", outcome="ok").exclude(effect__in=("read", "host"))
         rows = list(done.order_by("-ended_seq")[:20])
-        return [f"{call.tool} {call.arguments} -> {call.effect_ref or 'ok'}" for call in reversed(rows)]
+        return [f"{call.tool} {call.arguments[:200]} -> {call.effect_ref or 'ok'}" for call in reversed(rows)]
 
 
 def _payload(entry: e.Entry) -> str:

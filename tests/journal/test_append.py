@@ -70,7 +70,7 @@ class TestAnAppend:
     def test_that_fails_in_its_last_row_writes_nothing(self) -> None:
         story = Story().turn(("send_message", MESSAGE))
         before = everything(story.run.pk)
-        Approval.objects.filter(run=story.run).update(status="superseded")
+        Approval.objects.filter(run=story.run).update(status="approved")
         draft = story.draft().add(e.Decided(1, "d", "approve"), call=1, person=story.starter.pk)
         with pytest.raises(RowMoved), transaction.atomic():
             append(draft)

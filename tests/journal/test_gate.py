@@ -181,3 +181,23 @@ class TestADecision:
         with pytest.raises(Refused) as refused:
             approvals.edit(approval.pk, person("reviewer"), approval.digest, '{"order_id": "O-1042", "text": "Hi"}')
         assert refused.value.status == 422 and story.kinds == kinds and story.approval().status == "pending"
+
+
+def test_a_resend_needs_a_voter_who_may_still_decide() -> None:
+    story = Story().turn(("refund_order", REFUND)).approve(person("reviewer"))
+    story.start()
+    story.end("unknown")
+    args = gate.stored_arguments(story.run.pk, 1, 1)
+    assert gate.may_resend(story.draft(), 1, args)
+    person("reviewer").groups.clear()
+    assert not gate.may_resend(story.draft(), 1, args)
+
+
+def test_a_refusal_of_the_second_request_leaves_the_first_in_doubt() -> None:
+    story = Story().turn(("send_message", MESSAGE)).approve(person("reviewer"))
+    story.start()
+    story.end("unknown")
+    story.add(e.CallSettled("ready", "human"), call=1, person=story.starter.pk)
+    story.start()
+    story.end("declined")
+    assert story.call().status == "unknown"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
@@ -32,6 +32,7 @@ class Command(BaseCommand):
         self._policy()
         for slug, definition in catalog().agents.items():
             self._agent(slug, dict(definition))
+        groups["admin"].permissions.set(Permission.objects.filter(codename__in=("view_run", "view_approval")))
         if "demo" in settings.AGENTOPS_TOOLS:
             self._people(groups)
 
@@ -67,9 +68,10 @@ class Command(BaseCommand):
         for name, group in DEMO_PEOPLE.items():
             person, _ = User.objects.get_or_create(username=name)
             person.groups.add(groups[group])
-            if not person.check_password(passwords[name]):
+            if not person.check_password(passwords[name]) or person.is_staff != (group == "admin"):
                 person.set_password(passwords[name])
-                person.save(update_fields=["password"])
+                person.is_staff = group == "admin"
+                person.save(update_fields=["password", "is_staff"])
         if passwords != known:
             with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
                 json.dump(passwords, file)
