@@ -5,6 +5,7 @@ from django.db import connection
 
 from runs.actions import approvals
 from runs.actions.acting import Refused
+from runs.engine import events as e
 from runs.engine.canonical import digest
 from runs.journal import chain, gate
 from runs.models import Approval, Decision
