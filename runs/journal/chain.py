@@ -1,19 +1,14 @@
-"""Hashes of events, and the check of a whole run: sequence, chain, payloads, fold and rows."""
+"""Hashes of events: what the chain is made of."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from runs.engine import events as e
 from runs.engine.canonical import canonical
-from runs.engine.evolve import evolve
-from runs.engine.state import RunState, dumps
-from runs.journal import rows
-from runs.models import Call, Decision, Event, Run
+from runs.models import Event, Run
 
 DOMAIN = "agentops/event/v1"
-Rows = dict[tuple[int, int], dict[str, Any]]
 
 
 def sha(text: str) -> bytes:
@@ -46,44 +41,8 @@ def entry_of(event: Event) -> e.Entry:
     )  # fmt: skip
 
 
-def verify(run: Run) -> list[str]:
-    """What is wrong with a run's record, in words; empty when everything matches."""
-    return list(_faults(run))
-
-
-def _faults(run: Run) -> Iterator[str]:
-    state, previous, seq = RunState(), b"", 0
-    gone: list[int] = []
-    erased: list[int] = []
-    expected: Rows = {}
-    for event in Event.objects.filter(run=run).order_by("seq").iterator():
-        seq += 1
-        if event.seq != seq:
-            yield f"event {seq} is missing"
-            return
-        try:
-            entry = entry_of(event)
-            state, touched = evolve(state, entry)
-            _project(expected, run, state, touched, entry)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            yield f"event {seq}: cannot be read or folded: {error}"
-            return
-        yield from _event_faults(run, event, entry, previous)
-        gone += [seq] if event.payload is None and event.payload_digest is not None else []
-        erased += [entry.fact.erased] if isinstance(entry.fact, e.PayloadErased) else []
-        if event.state_digest is not None and bytes(event.state_digest) != sha(dumps(state)):
-            yield f"event {seq}: the state at that point differs from its digest"
-        previous = bytes(event.hash)
-    if seq != run.seq or previous != bytes(run.head):
-        yield f"the run's head names event {run.seq}, the record ends at {seq}"
-    if dumps(state) != run.state:
-        yield "the run's state is not the fold of its events"
-    yield from (f"event {seq}: its payload is gone" for seq in gone if seq not in erased)
-    yield from _call_faults(run, expected)
-    yield from _people_faults(run)
-
-
-def _event_faults(run: Run, event: Event, entry: e.Entry, previous: bytes) -> Iterator[str]:
+def event_faults(run: Run, event: Event, entry: e.Entry, previous: bytes) -> Iterator[str]:
+    """What is wrong with one event, given the hash of the event before it."""
     digest = bytes(event.payload_digest) if event.payload_digest is not None else None
     state = bytes(event.state_digest) if event.state_digest is not None else None
     if event.payload is not None and sha(event.payload) != digest:
@@ -92,44 +51,13 @@ def _event_faults(run: Run, event: Event, entry: e.Entry, previous: bytes) -> It
         yield f"event {event.seq}: its hash does not match its content"
 
 
-def _project(expected: Rows, run: Run, state: RunState, touched: Iterable[int], entry: e.Entry) -> None:
-    """Note what the rows of the calls should say after one more event."""
-    for ordinal in touched:
-        place = state.turn, ordinal
-        expected.setdefault(place, dict(rows.EMPTY)).update(
-            rows.call_row(run.pk, place, state.calls[ordinal], [entry])[0]
-        )
-    row = expected.get((entry.turn, entry.ordinal))
-    if isinstance(entry.fact, e.LateEvidence) and not touched and row and row["status"] == "not_executed":
-        row.update(rows.late_row(entry, entry.fact))
-
-
-def _call_faults(run: Run, expected: Rows) -> Iterator[str]:
-    """Rows are projections: what would run, and what acceptance is judged on, must be what the record says."""
-    for call in Call.objects.filter(run=run):
-        row = expected.pop((call.turn, call.ordinal), None)
-        if row is None:
-            yield f"call {call.turn}.{call.ordinal}: nobody proposed it"
-            continue
-        stored = {f.column: getattr(call, f.attname) for f in Call._meta.concrete_fields}
-        said = {c: json.loads(v) if rows.TYPES.get(c) == "jsonb" else v for c, v in row.items() if c != "arguments"}
-        wrong = [column for column, value in said.items() if value != stored[column]]
-        wrong += ["arguments"] if row["args_digest"] and sha(call.arguments).hex() != row["args_digest"] else []
-        yield from (f"call {call.turn}.{call.ordinal}: its {column} is not that of the record" for column in wrong)
-    yield from (f"call {turn}.{ordinal}: its row is missing" for turn, ordinal in expected)
-
-
-def _people_faults(run: Run) -> Iterator[str]:
-    """What people gave and decided stands in rows for pages and in events for proof; the two must say the same."""
-    opening = Event.objects.filter(run=run, seq=1).values_list("payload", flat=True).first()
-    if opening and json.loads(opening) != {"goal": run.goal, "inputs": run.inputs, "facts": run.facts}:
-        yield "the run's goal, inputs or facts are not those that it was started with"
-    body = Event.objects.filter(run=run, seq=1).values_list("body", flat=True).first()
-    began = json.loads(body) if body else {}
-    if (began.get("agent"), began.get("starter")) != (run.agent_version.identity, run.starter_id):
-        yield "the run's agent or starter is not the one that it was started with"
-    decided = [(event, json.loads(event.body)) for event in Event.objects.filter(run=run, kind="Decided")]
-    said = {(x.turn, x.ordinal, body["n"], x.person_id, body["vote"], body.get("why", "")) for x, body in decided}
-    fields = ("approval__turn", "approval__ordinal", "approval__n", "person_id", "vote", "why")
-    if said != set(Decision.objects.filter(approval__run=run).values_list(*fields)):
-        yield "the stored decisions are not those of the record"
+def decided(run: int, turn: int, ordinal: int, n: int) -> set[tuple[int | None, str]]:
+    """(person, vote) of an approval as the record has them. Raises `ValueError` if one of the events was changed."""
+    votes = set()
+    for event in Event.objects.filter(run=run, turn=turn, ordinal=ordinal, kind="Decided").select_related("run"):
+        before = Event.objects.get(run=run, seq=event.seq - 1)
+        if list(event_faults(event.run, event, entry_of(event), bytes(before.hash))):
+            raise ValueError(f"event {event.seq}, a decision, was changed")
+        body = json.loads(event.body)
+        votes |= {(event.person_id, body["vote"])} if body["n"] == n else set()
+    return votes

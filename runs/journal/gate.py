@@ -20,8 +20,9 @@ from runs.engine.next_step import Stop, stop_entry
 from runs.engine.policy import Policy, Verdict
 from runs.engine.state import CallState
 from runs.engine.toolspec import ToolSpec
+from runs.journal import chain
 from runs.journal.append import Draft
-from runs.models import Approval, Call
+from runs.models import Approval, Call, Decision
 from runs.models import Policy as PolicyRow
 
 _cached: Policy | None = None
@@ -113,7 +114,12 @@ def _standing(draft: Draft, ordinal: int, args: str, verdict: Verdict) -> str:
     """
     call = draft.state.calls[ordinal]
     row = Approval.objects.get(run=draft.picture.run, turn=draft.state.turn, ordinal=ordinal, n=call.approval)
-    if row.digest != call.action or row.digest != bound(draft, ordinal, args):
+    stored = set(Decision.objects.filter(approval=row).values_list("person_id", "vote"))
+    try:
+        said = chain.decided(draft.picture.run, row.turn, ordinal, row.n)
+    except ValueError:
+        return "tampered"
+    if said != stored or row.digest != call.action or row.digest != bound(draft, ordinal, args):
         return "tampered"
     voters = User.objects.filter(decisions__approval=row, decisions__vote="approve", decisions__digest=row.digest)
     excluded = set(verdict.exclude)

@@ -10,9 +10,10 @@ from runs.engine import events as e
 from runs.engine.canonical import digest, storable, to_json
 from runs.engine.limits import SECOND
 from runs.engine.toolspec import InvalidArguments
-from runs.journal import chain, gate
+from runs.journal import gate
 from runs.journal.append import Draft
 from runs.journal.integrity import Tampered
+from runs.journal.verify import verify
 from runs.models import Call, Run
 from runs.providers.base import Answer, ProviderError
 from runs.runner.flights import Flight, due_at, proven
@@ -108,7 +109,7 @@ def _finish(draft: Draft, ordinal: int, cited: list[str]) -> None:
         fact = e.FinishRefused(lacks, not unread, digest(observed))
         draft.add(fact, call=ordinal, payload=observed)
         return
-    if faults := chain.verify(Run.objects.get(pk=draft.picture.run)):
+    if faults := verify(Run.objects.get(pk=draft.picture.run)):
         raise Tampered(faults[0])  # what acceptance was judged on are rows: they must be those of the record
     draft.add(e.FinishClaimed(cited), call=ordinal)
     draft.add(e.RunEnded("succeeded"))

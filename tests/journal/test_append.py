@@ -12,6 +12,7 @@ from runs.engine.state import loads
 from runs.journal import chain, gate, lease
 from runs.journal.append import Draft, LeaseLost, Picture, Stale, append
 from runs.journal.rows import RowMoved
+from runs.journal.verify import verify
 from runs.models import Approval, Call, Decision, Event, Policy, Question, Run
 from tests.journal.story import MESSAGE, ORDER, REFUND, Story, person, publish
 
@@ -36,7 +37,7 @@ class TestAnAppend:
         assert story.approval(2).status == "pending"
         assert story.approval(2).digest == story.picture.state.calls[2].action
         assert loads(row.state) == story.picture.state
-        assert chain.verify(row) == []
+        assert verify(row) == []
 
     def test_leaves_the_fold_of_its_events_as_the_state(self) -> None:
         story = Story().turn(("get_order", ORDER))

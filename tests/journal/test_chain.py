@@ -11,6 +11,7 @@ from runs.engine import events as e
 from runs.engine import machines
 from runs.engine.next_step import Record, next_step
 from runs.journal import chain
+from runs.journal.verify import verify
 from runs.models import AgentVersion, Approval, Call, Decision, Event, Question, Run
 from tests.journal.story import MESSAGE, ORDER, Story, person
 
@@ -87,6 +88,16 @@ EDITS = {
         f" SELECT run_id, 9, 9, {COLUMNS} FROM runs_call WHERE run_id = %s AND ordinal = 1 AND key IS NOT NULL",
         "call 9.9: nobody proposed it",
     ),
+    "the digest that an approval binds": (
+        "UPDATE runs_approval SET digest = 'x' WHERE run_id = %s",
+        "approval 1 of call 1.2",
+    ),
+    "who may not decide": ("UPDATE runs_approval SET exclude = '[7]' WHERE run_id = %s", "approval 1 of call 1.2"),
+    "the state of an approval": (
+        "UPDATE runs_approval SET status = 'expired' WHERE run_id = %s",
+        "approval 1 of call 1.2",
+    ),
+    "the goal": ("UPDATE runs_run SET goal = 'x' WHERE id = %s", "goal, inputs or facts"),
     "the checks that a call meets": (
         "UPDATE runs_call SET met = '[\"x\"]' WHERE run_id = %s AND ordinal = 1",
         "call 1.1: its met",
@@ -109,17 +120,17 @@ EDITS = {
 
 class TestVerify:
     def test_finds_nothing_on_a_run_as_it_was_written(self, story: Story) -> None:
-        assert chain.verify(story.row) == []
+        assert verify(story.row) == []
 
     @pytest.mark.parametrize(("statement", "names"), EDITS.values(), ids=EDITS.keys())
     def test_names_a_single_edit(self, unguarded: Story, statement: str, names: str) -> None:
         sql(statement, unguarded.run.pk)
-        assert any(names in fault for fault in chain.verify(unguarded.row)), chain.verify(unguarded.row)
+        assert any(names in fault for fault in verify(unguarded.row)), verify(unguarded.row)
 
     def test_names_two_events_that_changed_places(self, unguarded: Story) -> None:
         for old, new in ((5, 99), (6, 5), (99, 6)):
             sql("UPDATE runs_event SET seq = %s WHERE run_id = %s AND seq = %s", new, unguarded.run.pk, old)
-        assert any("event 5" in fault for fault in chain.verify(unguarded.row))
+        assert any("event 5" in fault for fault in verify(unguarded.row))
 
     def test_names_an_event_whose_hash_was_made_to_fit(self, unguarded: Story) -> None:
         """The chain goes on over the old hash, so the next event does not fit."""
@@ -130,17 +141,17 @@ class TestVerify:
             unguarded.row.uid, entry, event.body.replace("5", "6"), bytes(event.payload_digest), None, before
         )
         Event.objects.filter(run=unguarded.run, seq=4).update(body=event.body.replace("5", "6"), hash=forged)
-        assert any(fault.startswith("event 5") for fault in chain.verify(unguarded.row))
+        assert any(fault.startswith("event 5") for fault in verify(unguarded.row))
 
     def test_takes_an_erased_payload_that_the_record_names(self, story: Story) -> None:
         story.add(e.PayloadErased(4), person=story.starter.pk)
         sql("UPDATE runs_event SET payload = NULL WHERE run_id = %s AND seq = 4", story.run.pk)
-        assert chain.verify(story.row) == []
+        assert verify(story.row) == []
 
     def test_of_one_run_does_not_pass_for_another(self, unguarded: Story) -> None:
         other = Story()
         sql("UPDATE runs_run SET uid = 'other' WHERE id = %s", other.run.pk)
-        assert chain.verify(other.row) and chain.verify(unguarded.row) == []
+        assert verify(other.row) and verify(unguarded.row) == []
 
 
 REFUSED = {
@@ -239,4 +250,4 @@ def test_an_end_closes_what_people_were_asked() -> None:
     acts.cancel(story.run.pk, person("operator"))
     story.claim().add(e.RunEnded("cancelled"))
     assert not Approval.objects.filter(run=story.run, status="pending").exists()
-    assert chain.verify(story.row) == []
+    assert verify(story.row) == []

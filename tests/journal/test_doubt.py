@@ -7,8 +7,9 @@ from runs.actions import runs as acts
 from runs.actions.acting import Refused
 from runs.engine import events as e
 from runs.engine.next_step import Stop, next_step
-from runs.journal import chain, lease
+from runs.journal import lease
 from runs.journal.append import Draft, Picture, append
+from runs.journal.verify import verify
 from runs.models import Approval, Question
 from tests.journal.story import MESSAGE, ORDER, REFUND, Story, person
 
@@ -68,7 +69,7 @@ class TestCancelling:
         story = asked_again()
         acts.cancel(story.run.pk, person("operator"))
         assert (story.call().status, story.approval().status) == ("unknown", "withdrawn")
-        assert chain.verify(story.row) == []
+        assert verify(story.row) == []
 
     def test_keeps_a_call_in_doubt_although_its_second_request_was_proven_harmless(self) -> None:
         story = attest(sent_and_lost(), "again").claim()

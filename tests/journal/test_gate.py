@@ -7,7 +7,8 @@ from runs.actions import approvals
 from runs.actions.acting import Refused
 from runs.engine import events as e
 from runs.engine.canonical import digest
-from runs.journal import chain, gate
+from runs.journal import gate
+from runs.journal.verify import verify
 from runs.models import Approval, Decision
 from tests.journal.story import MESSAGE, ORDER, REFUND, Story, person, publish
 
@@ -25,7 +26,7 @@ class TestAnApproval:
         story = approved()
         assert story.start() == "approval"
         assert (story.approval().status, story.call().status) == ("consumed", "executing")
-        assert chain.verify(story.row) == []
+        assert verify(story.row) == []
 
     def test_is_not_counted_again_after_a_proof_of_no_effect(self) -> None:
         story = approved()
@@ -173,7 +174,7 @@ class TestADecision:
         row = story.call()
         assert (row.revision, row.status, row.values()["text"]) == (2, "ready", "Hi")
         assert story.start() == "approval"
-        assert chain.verify(story.row) == []
+        assert verify(story.row) == []
 
     def test_of_an_edit_that_the_policy_denies_writes_nothing(self) -> None:
         publish(1, rules=[{**DENY, "when": [{"arg": "text", "op": "eq", "value": "Hi"}]}])

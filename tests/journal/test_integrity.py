@@ -9,8 +9,8 @@ from runs.actions import approvals
 from runs.actions import runs as acts
 from runs.actions.acting import Refused
 from runs.engine.next_step import Stop
-from runs.journal import chain
 from runs.journal.integrity import Tampered, check_head
+from runs.journal.verify import verify
 from runs.models import Event, Run
 from runs.runner import advance
 from tests.journal.story import MESSAGE, ORDER, Story, person
@@ -57,14 +57,14 @@ class TestAChangedStateIsRecorded:
         attempt(act, story.run.pk)
         assert "RunStopped" in story.kinds
         assert not story.row.picture.paused
-        assert chain.verify(story.row) == []
+        assert verify(story.row) == []
 
     def test_on_a_run_that_had_stopped_for_another_reason(self, act: str, damage: Callable[[Story], None]) -> None:
         story = Story().turn(("send_message", MESSAGE)).stop(Stop("give_up"))
         damage(story)
         attempt(act, story.run.pk)
         assert story.kinds.count("RunStopped") == 2
-        assert chain.verify(story.row) == []
+        assert verify(story.row) == []
 
 
 @pytest.mark.parametrize("damage", [pause_by_sql, break_by_sql])
@@ -88,7 +88,7 @@ def test_a_changed_state_after_the_end_opens_an_incident() -> None:
     break_by_sql(story)
     acts.add_note(story.run.pk, person("operator"), "for the record")
     assert story.kinds[-2:] == ["IncidentOpened", "NoteAdded"]
-    assert (story.row.status, chain.verify(story.row)) == ("failed", [])
+    assert (story.row.status, verify(story.row)) == ("failed", [])
 
 
 def test_an_integrity_stop_takes_no_decision_until_an_admin_signed_off() -> None:

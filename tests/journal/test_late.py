@@ -7,8 +7,9 @@ import pytest
 from django.db import connection
 
 from runs.engine.messages import Vanished
-from runs.journal import chain, lease
+from runs.journal import lease
 from runs.journal.integrity import opening
+from runs.journal.verify import verify
 from runs.models import Run
 from runs.runner.flights import Flight
 from runs.runner.loop import Runner
@@ -44,7 +45,7 @@ class TestWhatLandedInTheHandsOfAWorkerThatLostItsLease:
         assert story.kinds[-1] == "LateEvidence"
         assert json.loads(story.row.state)["calls"]["1"]["late"]["effect_ref"] == "M-1"
         assert (story.row.lease_until, story.row.epoch) == (until, 2)
-        assert chain.verify(story.row) == []
+        assert verify(story.row) == []
 
     @pytest.mark.parametrize(
         ("how", "kind"),
@@ -68,7 +69,7 @@ class TestWhatLandedInTheHandsOfAWorkerThatLostItsLease:
             cursor.execute("UPDATE runs_run SET state = '{' WHERE id = %s", [story.run.pk])
         runner.hand_in()
         assert story.kinds[-2:] == ["RunStopped", "LateEvidence"]
-        assert story.row.picture.tampered and chain.verify(story.row) == []
+        assert story.row.picture.tampered and verify(story.row) == []
 
 
 def test_what_the_model_is_told_is_what_was_recorded() -> None:

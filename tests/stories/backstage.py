@@ -30,7 +30,8 @@ from django.db import models, transaction  # noqa: E402
 from runs import loops, notify  # noqa: E402
 from runs.actions import approvals, questions, runs  # noqa: E402
 from runs.actions.acting import Refused  # noqa: E402
-from runs.journal import chain, faultpoint  # noqa: E402
+from runs.journal import faultpoint  # noqa: E402
+from runs.journal import verify as record  # noqa: E402
 from runs.models import Agent, Run  # noqa: E402
 
 ANSWERS = Path(sys.argv[1])
@@ -54,7 +55,7 @@ def people(names: list[str]) -> list[int]:
 
 def verify(since: int, leave_out: list[int]) -> dict[str, list[str]]:
     """Faults of the records of all runs from `since` on; a fold that differs from the row is one of them."""
-    found = {str(run.pk): chain.verify(run) for run in Run.objects.filter(pk__gt=since).exclude(pk__in=leave_out)}
+    found = {str(run.pk): record.verify(run) for run in Run.objects.filter(pk__gt=since).exclude(pk__in=leave_out)}
     return {run: faults for run, faults in found.items() if faults}
 
 

@@ -17,7 +17,8 @@ from runs.actions import approvals, policies, runs
 from runs.catalog import catalog
 from runs.engine.policy import starter_default
 from runs.engine.toolspec import Effect
-from runs.journal import chain, gate, lease
+from runs.journal import gate, lease
+from runs.journal.verify import verify
 from runs.models import Agent, AgentVersion, Approval, Call, Event, Policy, Run
 from runs.runner import advance
 from runs.tools.base import Context, Kind, Outcome, Proof, tool
@@ -170,4 +171,4 @@ def first_policy() -> None:
 
 def faults() -> dict[int, list[str]]:
     """What is wrong with the record of any run: among other things a fold that differs from the row."""
-    return {run.pk: found for run in Run.objects.all() if (found := chain.verify(run))}
+    return {run.pk: found for run in Run.objects.all() if (found := verify(run))}

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from runs.journal.chain import verify
+from runs.journal.verify import verify
 from runs.models import Run
 
 
