@@ -263,17 +263,19 @@ def test_a_row_changed_between_approval_and_start_stops_the_run_and_nothing_is_e
             house.approve(run)
             house.tamper(run, *TAMPERING[kind], *([starter] if kind == "voter" else []), run)
     for kind, run in runs.items():
-        asked_again = kind == "voter"  # a vote of a person who may not vote is no vote
-        assert house.reached(run, *ENDS, "needs_human", "waiting_approval" if asked_again else "") not in ENDS, kind
-        if not asked_again:
-            assert house.bodies(run, "RunStopped")[-1]["reason"] == "integrity", kind
-            refused = house.act("runs.resume", run_id=run, person="operator")
-            assert refused.status == 409 and "admin" in refused.message, (kind, refused)
+        assert house.reached(run, *ENDS, "needs_human") == "needs_human", kind
+        assert house.bodies(run, "RunStopped")[-1]["reason"] == "integrity", kind
+        refused = house.act("runs.resume", run_id=run, person="operator")
+        assert refused.status == 409 and "admin" in refused.message, (kind, refused)
         assert house.effects_of(run) == [] and house.call(run, "refund_order")["started_at"] is None, kind
         assert len(house.events(run, "CallStarted")) == 1, "only the read, before"
     named = house.stack.manage("verify_audit", *map(str, runs.values()), check=False)
     assert named.returncode == 1
-    assert [kind for kind, run in runs.items() if f"run {run}: " in named.stderr] == ["arguments", "facts", "voter"]
+    assert [kind for kind, run in runs.items() if f"run {run}: " in named.stderr] == [
+        kind
+        for kind in TAMPERING
+        if kind != "state"  # which was written again as the record has it
+    ]
 
 
 def test_what_pages_show_changed_by_sql_moves_nothing_and_is_named_by_the_verification(house: House) -> None:
