@@ -5,12 +5,11 @@ append may both close a call and empty the turn.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from runs.engine import events as e
 from runs.engine.limits import Limits
-from runs.engine.state import Ask, CallState, RunState, Stop
+from runs.engine.state import Ask, CallState, RunState, Stop, replace
 
 Evolved = tuple[RunState, tuple[int, ...]]
 COUNTER_OF = {"repeats": "repeats", "failures": "failures", "refusals": "refusals", "claims": "claims"}

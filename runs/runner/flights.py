@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
@@ -20,6 +21,9 @@ from runs.providers.base import Answer, Provider, ProviderError, Request
 from runs.tools.base import Context, Kind, Outcome, Proof, Tool
 
 log = logging.getLogger(__name__)
+# Threads are used again: starting one takes longer than the rest of a turn. More than can ever fly at a time, so that
+# nothing waits on the ground while its deadline runs.
+AIR = ThreadPoolExecutor(max_workers=1024, thread_name_prefix="flight")
 GRACE = 2.0
 
 
@@ -52,9 +56,9 @@ class Flight:
         return time.monotonic() > self.began + self.seconds + GRACE
 
     def launch(self, landed: "SimpleQueue[Flight]") -> None:
-        """Start the thread; the flight is put on `landed` when it is over."""
+        """Hand it to a thread; the flight is put on `landed` when it is over."""
         self.began = time.monotonic()
-        threading.Thread(target=self._fly, args=(landed,), daemon=True, name=f"{self.how}-{self.ordinal}").start()
+        AIR.submit(self._fly, landed)
 
     def _fly(self, landed: "SimpleQueue[Flight]") -> None:
         self.result = self.work(self)
