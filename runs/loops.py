@@ -14,14 +14,14 @@ _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 
 
-def run_soon(coroutine: Coroutine[Any, Any, Any]) -> None:
+def run_soon(coroutine: Coroutine[Any, Any, Any], seconds: float | None = 5) -> None:
     """Run a coroutine on the sending loop and do not wait; a failure is logged and costs a hint."""
-    asyncio.run_coroutine_threadsafe(_quietly(coroutine), _sending_loop())
+    asyncio.run_coroutine_threadsafe(_quietly(coroutine, seconds), _sending_loop())
 
 
-async def _quietly(coroutine: Coroutine[Any, Any, Any]) -> None:
+async def _quietly(coroutine: Coroutine[Any, Any, Any], seconds: float | None) -> None:
     try:
-        await asyncio.wait_for(coroutine, 5)
+        await asyncio.wait_for(coroutine, seconds)
     except Exception as error:
         log.warning("a hint was lost: %s", error)
 

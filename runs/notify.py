@@ -6,6 +6,7 @@ delay what was committed: the sweep finds the run.
 
 import asyncio
 import logging
+import threading
 
 from celery import current_app
 from channels.layers import get_channel_layer
@@ -15,6 +16,9 @@ from runs.loops import run_soon
 
 log = logging.getLogger(__name__)
 ADVANCE = "runs.advance"
+GAP = 0.02  # seconds; a frame of a screen is about as long
+_lock = threading.Lock()
+_waiting: dict[str, tuple[int, int] | None] = {}
 
 
 def group(run: int) -> str:
@@ -47,7 +51,24 @@ def _publish(run: int) -> None:
 
 
 def nudge(to: str, run: int, seq: int) -> None:
-    """Tell the watchers of a group to look again."""
+    """Tell the watchers of a group to look again: at once, and then at most once per `GAP` while news goes on."""
+    with _lock:
+        idle = to not in _waiting
+        _waiting[to] = None if idle else (run, seq)
+    if idle:
+        run_soon(_tell(to, (run, seq)), seconds=None)
+
+
+async def _tell(to: str, news: tuple[int, int] | None) -> None:
     layer = get_channel_layer()
-    if layer is not None:
-        run_soon(layer.group_send(to, {"type": "news", "run": run, "seq": seq}))
+    try:
+        while news is not None:
+            message = {"type": "news", "run": news[0], "seq": news[1]}
+            await asyncio.wait_for(layer.group_send(to, message), 5)
+            await asyncio.sleep(GAP)
+            with _lock:  # looked at and let go in one step, or news in between would wait for ever
+                if (news := _waiting.pop(to)) is not None:
+                    _waiting[to] = None
+    except BaseException:
+        _waiting.pop(to, None)
+        raise
