@@ -1,7 +1,7 @@
 """Acceptance: what turns a claimed finish into `succeeded`. Only evidence counts, never what the model says."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from runs.engine.canonical import to_json
@@ -19,7 +19,7 @@ class Proof:
     evidence: tuple[str, ...] = ()
     met: tuple[str, ...] = ()
     objects: tuple[str, ...] = ()
-    changed: tuple[str, ...] = field(default=())
+    changed: tuple[str, ...] = ()
 
 
 def meets(
@@ -62,14 +62,10 @@ def _held(check: str, proofs: list[Proof]) -> bool:
 
 
 def _fresh(proof: Proof, evidence: str, proofs: list[Proof]) -> bool:
+    later = {key for other in proofs if other.seq > proof.seq for key in other.changed}
     if evidence == proof.call:
-        return not _changed_after(proof.objects, proof, proofs)
-    later = [key for other in proofs if other.seq > proof.seq for key in other.changed]
+        return later.isdisjoint(proof.objects)
     return not any(evidence == key or evidence.startswith(f"{key}:") for key in later)
-
-
-def _changed_after(keys: Iterable[str], proof: Proof, proofs: list[Proof]) -> bool:
-    return any(other.seq > proof.seq and not set(other.changed).isdisjoint(keys) for other in proofs)
 
 
 def _wanted(check: Check) -> str:

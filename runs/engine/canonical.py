@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from typing import Any
 
 import rfc8785
@@ -71,12 +72,10 @@ def action_digest(
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise BadJson(f"key {twice!r} stands twice in one object")
-    return result
+    for key, times in Counter(key for key, _ in pairs).items():
+        if times > 1:
+            raise BadJson(f"key {key!r} stands twice in one object")
+    return dict(pairs)
 
 
 def _refuse(name: str) -> Any:

@@ -32,7 +32,7 @@ class Fact:
         return type(self).__name__
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Entry:
     """A fact, where in the run it belongs, who stated it and when (microseconds since 1970)."""
 
@@ -46,6 +46,18 @@ class Entry:
     payload: str | None = None
     seq: int = 0
     epoch: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What is known of a call that came to an end: told by its end, by what settles it, or too late."""
+
+    status: str = ""
+    effect_ref: str = ""
+    observation: str = ""
+    met: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    evidence: list[str] = field(default_factory=list)
 
 
 class RunStarted(Fact):
@@ -138,17 +150,11 @@ class CallStarted(Fact):
     look_up: bool = False
 
 
-class CallEnded(Fact):
+class CallEnded(Fact, Found):
     outcome: str
-    status: str = ""
-    effect_ref: str = ""
     source: str = ""
     version: str = ""
     ms: int = 0
-    observation: str = ""
-    met: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    evidence: list[str] = field(default_factory=list)
     proof: str = ""
     retry_at: int = 0
     after_cancel: bool = False
@@ -162,17 +168,11 @@ class CallProbed(Fact):
     due: int = 0
 
 
-class CallSettled(Fact):
+class CallSettled(Fact, Found):
     to: str
     proof: str
     presumed: bool = False
     outcome: str = ""
-    status: str = ""
-    effect_ref: str = ""
-    observation: str = ""
-    met: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    evidence: list[str] = field(default_factory=list)
     after_cancel: bool = False
     why: str = ""
 
@@ -231,15 +231,9 @@ class RunEnded(Fact):
     unfinished: list[str] = field(default_factory=list)
 
 
-class LateEvidence(Fact):
+class LateEvidence(Fact, Found):
     outcome: str
     key: str
-    effect_ref: str = ""
-    status: str = ""
-    observation: str = ""
-    met: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    evidence: list[str] = field(default_factory=list)
 
 
 class IncidentOpened(Fact):
@@ -268,9 +262,8 @@ def load(kind: str, body: Body) -> Fact:
     """The fact of a stored body. Raises `UnknownEvent` for a kind, version or field that this code does not know."""
     cls = KINDS.get(kind)
     if cls is None or body.get("v", 1) != cls.VERSION:
-        raise UnknownEvent(
-            f"{kind} version {body.get('v', 1)} is not known to this code; run the version that wrote it"
-        )
+        version = body.get("v", 1)
+        raise UnknownEvent(f"{kind} version {version} is not known to this code; run the version that wrote it")
     try:
         return cls(**{name: value for name, value in body.items() if name != "v"})
     except TypeError as error:

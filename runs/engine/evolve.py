@@ -1,10 +1,11 @@
 """evolve(state, entry): what each kind of fact changes. A table kind -> function; unknown kinds change nothing.
 
-Returns the new state and the ordinals of the calls touched: rows are written from what was touched, because one
-append may both close a call and empty the turn.
+`evolve` also returns the ordinals of the calls touched: rows are written from what was touched, because one append may
+both close a call and empty the turn.
 """
 
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any
 
 from runs.engine import events as e
@@ -12,21 +13,21 @@ from runs.engine.limits import Limits
 from runs.engine.state import Ask, CallState, RunState, Stop, replace
 
 Evolved = tuple[RunState, tuple[int, ...]]
-COUNTER_OF = {"repeats": "repeats", "failures": "failures", "refusals": "refusals", "claims": "claims"}
+COUNTERS = ("repeats", "failures", "refusals", "claims")
+JUDGED = ("label", "tool", "definition", "effect", "args", "objects", "rule", "exclude", "standing")
+VERDICTS = {"allow": "ready", "ask": "waiting", "deny": "denied", "invalid": "invalid"}
 
 
 def evolve(state: RunState, entry: e.Entry) -> Evolved:
     """State after one more fact, and the ordinals of the calls that it touched."""
-    state = replace(state, t=max(state.t, entry.t))
-    return EVOLVE[type(entry.fact)](state, entry, entry.fact)
+    old = replace(state, t=max(state.t, entry.t))
+    new = EVOLVE[type(entry.fact)](old, entry, entry.fact)
+    return new, tuple(o for o, call in new.calls.items() if call is not old.calls.get(o))
 
 
 def fold(entries: Iterable[e.Entry], state: RunState | None = None) -> RunState:
     """The state that a whole history amounts to."""
-    state = state or RunState()
-    for entry in entries:
-        state, _ = evolve(state, entry)
-    return state
+    return reduce(lambda state, entry: evolve(state, entry)[0], entries, state or RunState())
 
 
 def is_progress(entry: e.Entry) -> bool:
@@ -41,8 +42,12 @@ def _count(state: RunState, **changes: int) -> RunState:
     return replace(state, n=replace(state.n, **changes))
 
 
-def _touch(state: RunState, entry: e.Entry, call: CallState) -> Evolved:
-    return state.with_call(entry.ordinal, call), (entry.ordinal,)
+def _change(state: RunState, entry: e.Entry, **changes: Any) -> RunState:
+    return state.with_call(entry.ordinal, replace(state.calls[entry.ordinal], **changes))
+
+
+def _move(state: RunState, entry: e.Entry, status: str, **changes: Any) -> RunState:
+    return state.with_call(entry.ordinal, state.calls[entry.ordinal].to(status, **changes))
 
 
 def _tally(state: RunState, call: CallState) -> RunState:
@@ -55,225 +60,202 @@ def _tally(state: RunState, call: CallState) -> RunState:
     return state
 
 
-def run_started(state: RunState, entry: e.Entry, fact: e.RunStarted) -> Evolved:
+def run_started(state: RunState, entry: e.Entry, fact: e.RunStarted) -> RunState:
     limits = Limits.load(fact.limits)
-    return replace(state, limits=limits, checks=fact.checks, starter=fact.starter, unattended=fact.unattended), ()
+    return replace(state, limits=limits, checks=fact.checks, starter=fact.starter, unattended=fact.unattended)
 
 
-def segment_started(state: RunState, entry: e.Entry, fact: e.SegmentStarted) -> Evolved:
-    return replace(state, segment=fact.segment, segment_bytes=0, segment_seq=entry.seq), ()
+def segment_started(state: RunState, entry: e.Entry, fact: e.SegmentStarted) -> RunState:
+    return replace(state, segment=fact.segment, segment_bytes=0, segment_seq=entry.seq)
 
 
-def model_asked(state: RunState, entry: e.Entry, fact: e.ModelAsked) -> Evolved:
+def model_asked(state: RunState, entry: e.Entry, fact: e.ModelAsked) -> RunState:
     tries = state.ask.tries if state.ask else 0
     state = replace(state, ask=Ask(attempt=fact.attempt, tries=tries, epoch=entry.epoch))
     if fact.attempt > 1:
-        return state, ()
+        return state
     signature = state.turn_signature
     repeats = state.n.repeats + 1 if signature and signature == state.signature else 0
     state = _count(state, turns=state.n.turns + 1, repeats=repeats)
     size = state.segment_bytes + fact.bytes
-    return replace(state, turn=entry.turn, calls={}, notes=[], signature=signature, segment_bytes=size), ()
+    return replace(state, turn=entry.turn, calls={}, notes=[], signature=signature, segment_bytes=size)
 
 
-def model_answered(state: RunState, entry: e.Entry, fact: e.ModelAnswered) -> Evolved:
+def model_answered(state: RunState, entry: e.Entry, fact: e.ModelAnswered) -> RunState:
     state = _count(state, tokens=state.n.tokens + fact.tokens, ms=state.n.ms + fact.ms)
-    return replace(state, ask=None, segment_bytes=state.segment_bytes + fact.bytes), ()
+    return replace(state, ask=None, segment_bytes=state.segment_bytes + fact.bytes)
 
 
-def model_failed(state: RunState, entry: e.Entry, fact: e.ModelFailed) -> Evolved:
-    state = _count(state, ms=state.n.ms + fact.ms)
+def model_failed(state: RunState, entry: e.Entry, fact: e.ModelFailed) -> RunState:
     ask = state.ask or Ask()
-    return replace(state, ask=replace(ask, why=fact.reason, due=fact.retry_at, tries=ask.tries + 1)), ()
+    ask = replace(ask, why=fact.reason, due=fact.retry_at, tries=ask.tries + 1)
+    return replace(_count(state, ms=state.n.ms + fact.ms), ask=ask)
 
 
-VERDICTS = {"allow": "ready", "ask": "waiting", "deny": "denied", "invalid": "invalid"}
+def call_judged(state: RunState, entry: e.Entry, fact: e.CallJudged) -> RunState:
+    old = state.calls.get(entry.ordinal, CallState())
+    again = old.revision == entry.revision and old.status == "ready"
+    judged = {name: getattr(fact, name) for name in JUDGED}
+    call = replace(old, status=old.status if again else "proposed", revision=entry.revision, **judged)
+    if again and fact.verdict == "deny" and old.maybe_sent:
+        call = call.to("unknown")  # judged again at its start: what may have been sent is in doubt, not denied
+    elif fact.effect != "host" or fact.verdict in ("invalid", "deny"):
+        call = call.to(VERDICTS[fact.verdict])
+    elif fact.tool == "give_up":
+        call, state = call.to("done", outcome="ok"), replace(state, gave_up=True)
+    return (_tally(state, call) if call.ended else state).with_call(entry.ordinal, call)
 
 
-def call_judged(state: RunState, entry: e.Entry, fact: e.CallJudged) -> Evolved:
-    old = state.calls.get(entry.ordinal)
-    judged: dict[str, Any] = {"rule": fact.rule, "exclude": fact.exclude, "standing": fact.standing}
-    if old is not None and old.revision == entry.revision and old.status == "ready":
-        # Judged again at its start: what may have been sent is in doubt, not denied.
-        status = "unknown" if fact.verdict == "deny" and old.maybe_sent else VERDICTS[fact.verdict]
-        call = old.to(status, **judged)
-    else:
-        base = replace(old, status="proposed") if old else CallState()
-        call = replace(
-            base, label=fact.label, tool=fact.tool, definition=fact.definition, effect=fact.effect, args=fact.args,
-            objects=fact.objects, revision=entry.revision, **judged,
-        )  # fmt: skip
-        if fact.effect != "host" or fact.verdict in ("invalid", "deny"):
-            call = call.to(VERDICTS[fact.verdict])
-        elif fact.tool == "give_up":
-            call, state = call.to("done", outcome="ok"), replace(state, gave_up=True)
-    return _touch(_tally(state, call) if call.ended else state, entry, call)
+def approval_requested(state: RunState, entry: e.Entry, fact: e.ApprovalRequested) -> RunState:
+    asked = {"approval": fact.n, "approval_status": "pending", "expires": fact.expires, "action": fact.digest}
+    return _change(state, entry, rule=fact.rule, exclude=fact.exclude, **asked)
 
 
-def approval_requested(state: RunState, entry: e.Entry, fact: e.ApprovalRequested) -> Evolved:
-    call = replace(
-        state.calls[entry.ordinal], approval=fact.n, approval_status="pending", expires=fact.expires,
-        action=fact.digest, rule=fact.rule, exclude=fact.exclude,
-    )  # fmt: skip
-    return _touch(state, entry, call)
-
-
-def approval_closed(state: RunState, entry: e.Entry, fact: e.ApprovalClosed) -> Evolved:
-    call = replace(state.calls[entry.ordinal], approval_status=fact.how)
+def approval_closed(state: RunState, entry: e.Entry, fact: e.ApprovalClosed) -> RunState:
+    call = state.calls[entry.ordinal]
     if fact.how in ("expired", "withdrawn") and call.status in ("waiting", "ready"):
-        call = call.to("unknown") if call.maybe_sent else call.to(fact.how)
-    return _touch(state, entry, call)
+        return _move(state, entry, "unknown" if call.maybe_sent else fact.how, approval_status=fact.how)
+    return _change(state, entry, approval_status=fact.how)
 
 
-def decided(state: RunState, entry: e.Entry, fact: e.Decided) -> Evolved:
-    call = state.calls[entry.ordinal]
+def decided(state: RunState, entry: e.Entry, fact: e.Decided) -> RunState:
     if fact.vote == "approve":
-        return _touch(_count(state, refusals=0), entry, call.to("ready", approval_status="approved"))
-    state = _count(state, refusals=state.n.refusals + 1)
-    return _touch(state, entry, call.to("unknown" if call.maybe_sent else "refused", approval_status="rejected"))
+        return _move(_count(state, refusals=0), entry, "ready", approval_status="approved")
+    status = "unknown" if state.calls[entry.ordinal].maybe_sent else "refused"
+    return _move(_count(state, refusals=state.n.refusals + 1), entry, status, approval_status="rejected")
 
 
-def call_edited(state: RunState, entry: e.Entry, fact: e.CallEdited) -> Evolved:
-    call = state.calls[entry.ordinal]
-    return _touch(state, entry, call.to("proposed", revision=call.revision + 1, args=fact.args, edited=True))
+def call_edited(state: RunState, entry: e.Entry, fact: e.CallEdited) -> RunState:
+    revision = state.calls[entry.ordinal].revision + 1
+    return _move(state, entry, "proposed", revision=revision, args=fact.args, edited=True)
 
 
-def call_started(state: RunState, entry: e.Entry, fact: e.CallStarted) -> Evolved:
-    call = state.calls[entry.ordinal]
-    call = call.to(
-        "executing", key=fact.key, attempt=fact.attempt, deadline=fact.deadline, epoch=entry.epoch,
-        standing=fact.standing, started=call.started or entry.t, look_up=fact.look_up, resend_until=fact.resend_until,
-        due=0,
+def call_started(state: RunState, entry: e.Entry, fact: e.CallStarted) -> RunState:
+    call = state.calls[entry.ordinal].to(
+        "executing", key=fact.key, attempt=fact.attempt, deadline=fact.deadline, epoch=entry.epoch, due=0,
+        standing=fact.standing, look_up=fact.look_up, resend_until=fact.resend_until,
     )  # fmt: skip
-    if fact.via == "approval":
-        call = replace(call, approval_status="consumed")
-    return _touch(_count(state, calls=state.n.calls + 1), entry, call)
+    approval = "consumed" if fact.via == "approval" else call.approval_status
+    call = replace(call, started=call.started or entry.t, approval_status=approval)
+    return _count(state, calls=state.n.calls + 1).with_call(entry.ordinal, call)
 
 
-def call_ended(state: RunState, entry: e.Entry, fact: e.CallEnded) -> Evolved:
+def call_ended(state: RunState, entry: e.Entry, fact: e.CallEnded) -> RunState:
     call = state.calls[entry.ordinal]
     state = _count(state, ms=state.n.ms + fact.ms)
     again = call.attempt < state.limits.attempts and not state.cancel and not call.late
     if fact.outcome == "retryable" and again:
-        return _touch(state, entry, call.to("ready", due=fact.retry_at))
+        return _move(state, entry, "ready", due=fact.retry_at)
     # After a person's "again", what the second request came to says nothing about the first, unless it is ok.
     if fact.outcome == "unknown" or ((call.late or call.maybe_sent) and fact.outcome != "ok"):
-        doubt = call.to("unknown", outcome="unknown", due=fact.retry_at, maybe_sent=call.has_effect)
-        return _touch(state, entry, doubt)
-    return _done(state, entry, call, fact)
+        return _move(state, entry, "unknown", outcome="unknown", due=fact.retry_at, maybe_sent=call.has_effect)
+    return _done(state, entry, fact)
 
 
-def _done(state: RunState, entry: e.Entry, call: CallState, fact: Any) -> Evolved:
-    call = call.to("done", outcome=fact.outcome, observation=fact.observation, late={})
-    met = sorted({*state.met, *fact.met})
-    return _touch(_tally(replace(state, met=met), call), entry, call)
+def _done(state: RunState, entry: e.Entry, fact: e.CallEnded | e.CallSettled) -> RunState:
+    state = _move(state, entry, "done", outcome=fact.outcome, observation=fact.observation, late={})
+    return _tally(replace(state, met=sorted({*state.met, *fact.met})), state.calls[entry.ordinal])
 
 
-def call_probed(state: RunState, entry: e.Entry, fact: e.CallProbed) -> Evolved:
-    call = state.calls[entry.ordinal]
+def call_probed(state: RunState, entry: e.Entry, fact: e.CallProbed) -> RunState:
     if fact.phase == "asked":
-        return _touch(state, entry, replace(call, probes=fact.n, probing=fact.how, epoch=entry.epoch))
-    misses = call.misses + (fact.how == "lookup" and fact.verdict == "not_found")
-    return _touch(state, entry, replace(call, probing="", due=fact.due, misses=misses))
+        return _change(state, entry, probes=fact.n, probing=fact.how, epoch=entry.epoch)
+    missed = fact.how == "lookup" and fact.verdict == "not_found"
+    return _change(state, entry, probing="", due=fact.due, misses=state.calls[entry.ordinal].misses + missed)
 
 
-def call_settled(state: RunState, entry: e.Entry, fact: e.CallSettled) -> Evolved:
-    call = state.calls[entry.ordinal]
+def call_settled(state: RunState, entry: e.Entry, fact: e.CallSettled) -> RunState:
     if fact.to == "done":
-        state, touched = _done(state, entry, call, fact)
+        state = _done(state, entry, fact)
     elif fact.to == "ready":
-        state, touched = _touch(
-            state, entry, call.to("ready", due=0, probes=0, misses=0, maybe_sent=fact.proof != "class")
-        )
+        state = _move(state, entry, "ready", due=0, probes=0, misses=0, maybe_sent=fact.proof != "class")
     else:
-        state, touched = _touch(
-            state, entry, call.to(fact.to, outcome="", observation=fact.observation, maybe_sent=False)
-        )
+        state = _move(state, entry, fact.to, outcome="", observation=fact.observation, maybe_sent=False)
     if state.stop and state.stop.reason == "unknown_effect" and not state.having("unknown"):
         state = replace(state, stop=None)
-    return state, touched
+    return state
 
 
-def question_asked(state: RunState, entry: e.Entry, fact: e.QuestionAsked) -> Evolved:
-    return _touch(state, entry, state.calls[entry.ordinal].to("waiting", question=True))
+def question_asked(state: RunState, entry: e.Entry, fact: e.QuestionAsked) -> RunState:
+    return _move(state, entry, "waiting", question=True)
 
 
-def question_answered(state: RunState, entry: e.Entry, fact: e.QuestionAnswered) -> Evolved:
-    call = state.calls[entry.ordinal].to("done", outcome="ok", observation=fact.observation)
-    return _touch(_count(state, failures=0), entry, call)
+def question_answered(state: RunState, entry: e.Entry, fact: e.QuestionAnswered) -> RunState:
+    return _move(_count(state, failures=0), entry, "done", outcome="ok", observation=fact.observation)
 
 
-def note_added(state: RunState, entry: e.Entry, fact: e.NoteAdded) -> Evolved:
-    return replace(state, notes=[*state.notes, entry.seq][-50:]) if not state.end else state, ()
+def note_added(state: RunState, entry: e.Entry, fact: e.NoteAdded) -> RunState:
+    return replace(state, notes=[*state.notes, entry.seq][-50:]) if not state.end else state
 
 
-def pause_asked(state: RunState, entry: e.Entry, fact: e.PauseAsked) -> Evolved:
-    return replace(state, paused=True), ()
+def pause_asked(state: RunState, entry: e.Entry, fact: e.PauseAsked) -> RunState:
+    return replace(state, paused=True)
 
 
 def _reopen(state: RunState) -> RunState:
     """Clear a stop together with the counter that caused it, or it would stop again at once."""
-    if state.stop and (counter := COUNTER_OF.get(state.stop.reason)):
-        state = _count(state, **{counter: 0})
-        state = replace(state, signature="") if counter == "repeats" else state
-    ask = replace(state.ask, tries=0, due=0, why="resumed") if state.ask and state.ask.why and state.stop else state.ask
+    ask = state.ask
+    if state.stop and state.stop.reason in COUNTERS:
+        state = _count(state, **{state.stop.reason: 0})
+    if state.stop and state.stop.reason == "repeats":
+        state = replace(state, signature="")
+    if state.stop and ask and ask.why:
+        ask = replace(ask, tries=0, due=0, why="resumed")
     return replace(state, stop=None, gave_up=False, ask=ask)
 
 
-def resumed(state: RunState, entry: e.Entry, fact: e.Resumed) -> Evolved:
-    return replace(_reopen(state), paused=False), ()
+def resumed(state: RunState, entry: e.Entry, fact: e.Resumed) -> RunState:
+    return replace(_reopen(state), paused=False)
 
 
-def limits_changed(state: RunState, entry: e.Entry, fact: e.LimitsChanged) -> Evolved:
-    return replace(_reopen(state), limits=Limits.load(fact.limits)), ()
+def limits_changed(state: RunState, entry: e.Entry, fact: e.LimitsChanged) -> RunState:
+    return replace(_reopen(state), limits=Limits.load(fact.limits))
 
 
-def cancel_asked(state: RunState, entry: e.Entry, fact: e.CancelAsked) -> Evolved:
+def cancel_asked(state: RunState, entry: e.Entry, fact: e.CancelAsked) -> RunState:
     touched = state.having("waiting", "ready")
     moved = {o: c.to("unknown" if c.maybe_sent else "withdrawn") for o, c in touched.items()}
     stop = state.stop if state.tampered else None
-    return replace(state, cancel=True, stop=stop, gave_up=False, calls={**state.calls, **moved}), tuple(moved)
+    return replace(state, cancel=True, stop=stop, gave_up=False, calls={**state.calls, **moved})
 
 
-def finish_claimed(state: RunState, entry: e.Entry, fact: e.FinishClaimed) -> Evolved:
-    return _touch(state, entry, state.calls[entry.ordinal].to("done", outcome="ok"))
+def finish_claimed(state: RunState, entry: e.Entry, fact: e.FinishClaimed) -> RunState:
+    return _move(state, entry, "done", outcome="ok")
 
 
-def finish_refused(state: RunState, entry: e.Entry, fact: e.FinishRefused) -> Evolved:
+def finish_refused(state: RunState, entry: e.Entry, fact: e.FinishRefused) -> RunState:
+    """Refuse a finish by tool, or a claim by text alone, which is no call."""
     state = _count(state, claims=state.n.claims + fact.counted)
-    if not entry.ordinal:
-        return state, ()
-    call = state.calls[entry.ordinal].to("done", outcome="ok", observation=fact.observation)
-    return _touch(state, entry, call)
+    return _move(state, entry, "done", outcome="ok", observation=fact.observation) if entry.ordinal else state
 
 
-def run_stopped(state: RunState, entry: e.Entry, fact: e.RunStopped) -> Evolved:
-    return replace(state, stop=Stop(fact.status, fact.reason)), ()
+def run_stopped(state: RunState, entry: e.Entry, fact: e.RunStopped) -> RunState:
+    return replace(state, stop=Stop(fact.status, fact.reason))
 
 
-def run_ended(state: RunState, entry: e.Entry, fact: e.RunEnded) -> Evolved:
-    return replace(state, end=fact.status, stop=None, paused=False), ()
+def run_ended(state: RunState, entry: e.Entry, fact: e.RunEnded) -> RunState:
+    return replace(state, end=fact.status, stop=None, paused=False)
 
 
-def late_evidence(state: RunState, entry: e.Entry, fact: e.LateEvidence) -> Evolved:
+def late_evidence(state: RunState, entry: e.Entry, fact: e.LateEvidence) -> RunState:
     call = state.calls.get(entry.ordinal) if entry.turn == state.turn and not state.end else None
     if call is not None and call.status == "ready" and call.maybe_sent:
         call = call.to("unknown")  # a person said "again", but it is known now: it must not be sent twice
     if call is None or call.key != fact.key or call.status not in ("unknown", "executing", "not_executed"):
-        return state, ()
+        return state
     late = {name: value for name, value in e.dump(fact).items() if name != "key"}
-    return _touch(state, entry, replace(call, late=late))
+    return state.with_call(entry.ordinal, replace(call, late=late))
 
 
-def signed_off(state: RunState, entry: e.Entry, fact: e.SignedOff) -> Evolved:
-    return replace(state, stop=None) if state.tampered else state, ()
+def signed_off(state: RunState, entry: e.Entry, fact: e.SignedOff) -> RunState:
+    return replace(state, stop=None) if state.tampered else state
 
 
-def nothing(state: RunState, entry: e.Entry, fact: e.Fact) -> Evolved:
-    return state, ()
+def nothing(state: RunState, entry: e.Entry, fact: e.Fact) -> RunState:
+    return state
 
 
-EVOLVE: dict[type[e.Fact], Callable[[RunState, e.Entry, Any], Evolved]] = {
+EVOLVE: dict[type[e.Fact], Callable[[RunState, e.Entry, Any], RunState]] = {
     e.RunStarted: run_started,
     e.SegmentStarted: segment_started,
     e.ModelAsked: model_asked,

@@ -31,12 +31,7 @@ CALL: dict[str, tuple[str, ...]] = {
     "ready": ("executing", "waiting", "denied", "expired", "withdrawn", "unknown"),
     "executing": ("done", "unknown", "ready"),
     "unknown": ("done", "ready", "not_executed"),
-    "invalid": (),
-    "denied": (),
-    "refused": (),
-    "expired": (),
-    "withdrawn": (),
-    "done": (),
+    **dict.fromkeys(("invalid", "denied", "refused", "expired", "withdrawn", "done"), ()),
     "not_executed": ("done",),
 }
 CALL_ENDS = ("invalid", "denied", "refused", "expired", "withdrawn", "done", "not_executed")
@@ -44,11 +39,7 @@ CALL_ENDS = ("invalid", "denied", "refused", "expired", "withdrawn", "done", "no
 APPROVAL: dict[str, tuple[str, ...]] = {
     "pending": ("approved", "rejected", "expired", "superseded", "withdrawn"),
     "approved": ("consumed", "expired", "superseded", "withdrawn"),
-    "rejected": (),
-    "consumed": (),
-    "expired": (),
-    "superseded": (),
-    "withdrawn": (),
+    **dict.fromkeys(("rejected", "consumed", "expired", "superseded", "withdrawn"), ()),
 }
 QUESTION: dict[str, tuple[str, ...]] = {"open": ("answered", "withdrawn"), "answered": (), "withdrawn": ()}
 OUTCOMES = ("ok", "retryable", "declined", "fatal", "unknown")

@@ -48,20 +48,17 @@ def proposals(calls: Iterable[Proposal], stop: str, seen: set[str]) -> list[Prop
     """The calls of an answer if all of it may be used; raises `Malformed` otherwise (invariant 10)."""
     found = list(calls)
     labels = [call.label for call in found]
-    if stop == "truncated":
-        raise Malformed("truncated")
-    if stop == "refusal":
-        raise Malformed("refusal")
-    if stop not in ("tool_use", "end"):
-        raise Malformed(f"stop:{stop[:40]}")
-    if (stop == "tool_use") != bool(found):
-        raise Malformed("stop and calls disagree")
-    if len(found) > CALLS_PER_TURN:
-        raise Malformed(f"{len(found)} calls")
-    if not all(map(LABEL.match, labels)) or len(set(labels)) < len(labels) or not seen.isdisjoint(labels):
-        raise Malformed("empty, odd or repeated id")
-    if not all(_is_object(call.arguments) for call in found):
-        raise Malformed("unparsable arguments")
+    repeated = len(set(labels)) < len(labels) or not seen.isdisjoint(labels)
+    wrong = {
+        stop: stop in ("truncated", "refusal"),
+        f"stop:{stop[:40]}": stop not in ("tool_use", "end"),
+        "stop and calls disagree": (stop == "tool_use") != bool(found),
+        f"{len(found)} calls": len(found) > CALLS_PER_TURN,
+        "empty, odd or repeated id": repeated or not all(map(LABEL.match, labels)),
+        "unparsable arguments": not all(_is_object(call.arguments) for call in found),
+    }
+    if reasons := [reason for reason, holds in wrong.items() if holds]:
+        raise Malformed(reasons[0])
     return found
 
 
@@ -87,16 +84,13 @@ def opening(goal: str, inputs: Mapping[str, Any], facts: Mapping[str, Any]) -> l
 
     `inputs`: name -> {"value", "trust": trusted | untrusted}; `facts`: name -> {"value", "source"}.
     """
-    lines = [text(f"Goal: {goal}")]
-    lines += [
-        text(f'<input name="{escape(k)}" trust="{v["trust"]}">{escape(str(v["value"]))}</input>')
-        for k, v in inputs.items()
-    ]
-    lines += [
-        text(f'<fact name="{escape(k)}" source="{escape(v["source"])}">{escape(str(v["value"]))}</fact>')
-        for k, v in facts.items()
-    ]
-    return lines
+    given = [("input", "trust", name, v) for name, v in inputs.items()]
+    given += [("fact", "source", name, v) for name, v in facts.items()]
+    lines = (
+        f'<{tag} name="{escape(name)}" {origin}="{escape(v[origin])}">{escape(str(v["value"]))}</{tag}>'
+        for tag, origin, name, v in given
+    )
+    return [text(f"Goal: {goal}"), *map(text, lines)]
 
 
 def observation(kind: str, status: str, data: Any, evidence: Iterable[str], source: str, version: str) -> str:
@@ -107,10 +101,7 @@ def observation(kind: str, status: str, data: Any, evidence: Iterable[str], sour
     shown |= {"evidence": list(evidence)} if evidence else {}
     whole = to_json(data)
     if len(whole) > OBSERVATION:
-        data = {
-            "cut": f"the first {OBSERVATION} of {len(whole)} characters",
-            "text": whole[:OBSERVATION],
-        }
+        data = {"cut": f"the first {OBSERVATION} of {len(whole)} characters", "text": whole[:OBSERVATION]}
     return to_json(shown | ({"data": data} if data is not None else {}))
 
 
@@ -137,14 +128,14 @@ def follow_up(state: RunState, tail: Iterable[e.Entry]) -> list[Block]:
     entries = list(tail)
     blocks = [result(state, ordinal, entries) for ordinal in sorted(state.calls)]
     for entry in entries:
-        if isinstance(entry.fact, e.NoteAdded):
-            blocks.append(text(f"Note from a person: {entry.fact.text}"))
-        elif isinstance(entry.fact, e.FinishRefused) and not entry.ordinal:
-            blocks.append(
-                text("Ending with text alone is a claim without evidence. Missing: " + "; ".join(entry.fact.missing))
-            )
-        elif isinstance(entry.fact, e.Resumed):
-            blocks.append(text("A person resumed the run."))
+        match entry.fact:
+            case e.NoteAdded(said):
+                blocks.append(text(f"Note from a person: {said}"))
+            case e.FinishRefused(lacks) if not entry.ordinal:
+                claim = "Ending with text alone is a claim without evidence."
+                blocks.append(text(f"{claim} Missing: {'; '.join(lacks)}"))
+            case e.Resumed():
+                blocks.append(text("A person resumed the run."))
     return blocks or [text("Go on.")]
 
 
@@ -159,25 +150,15 @@ def result(state: RunState, ordinal: int, entries: list[e.Entry]) -> Block:
     if call.edited:
         edit = next(x for x in reversed(about) if isinstance(x.fact, e.CallEdited))
         shown |= {"edited_by_person": True, "arguments": json.loads(edit.payload or "{}")}
-    stored = (
-        next((x.payload for x in reversed(about) if _observation_of(x) == call.observation), None)
-        if call.observation
-        else None
-    )
-    if call.observation and stored is None:
-        raise Vanished(f"the result of call {state.turn}.{ordinal} is gone from the record")
-    shown |= json.loads(stored) if stored else _told(call.status, call.outcome, about)
+    if call.observation:
+        stored = [x.payload for x in about if getattr(x.fact, "observation", "") == call.observation]
+        if not stored or stored[-1] is None:
+            raise Vanished(f"the result of call {state.turn}.{ordinal} is gone from the record")
+        shown |= json.loads(stored[-1])
+    else:
+        shown |= _told(call.status, call.outcome, about)
     failed = shown.get("outcome") not in ("ok", "declined")
-    return {
-        "type": "tool_result",
-        "tool_use_id": call.label,
-        "content": to_json(shown),
-        "is_error": failed,
-    }
-
-
-def _observation_of(entry: e.Entry) -> str:
-    return getattr(entry.fact, "observation", "")
+    return {"type": "tool_result", "tool_use_id": call.label, "content": to_json(shown), "is_error": failed}
 
 
 def _told(status: str, outcome: str, about: list[e.Entry]) -> dict[str, Any]:
@@ -193,8 +174,6 @@ def _told(status: str, outcome: str, about: list[e.Entry]) -> dict[str, Any]:
         return {"outcome": "expired", "reason": "nobody decided in time; nothing was done"}
     if status == "not_executed":
         presumed = any(isinstance(f, e.CallSettled) and f.presumed for f in facts)
-        return {
-            "outcome": "not_executed",
-            "reason": "presumed: two look-ups found nothing" if presumed else "a person attests it",
-        }
+        reason = "presumed: two look-ups found nothing" if presumed else "a person attests it"
+        return {"outcome": "not_executed", "reason": reason}
     return {"outcome": outcome or status}

@@ -6,7 +6,7 @@ by somebody who is gone, and is in doubt.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from runs.engine import events as e
 from runs.engine.limits import SECOND
@@ -73,23 +73,15 @@ class Situation:
 
     state: RunState
     now: int
-    held: frozenset[int] = frozenset()
-    crashes: int = 0
-    unknown: dict[int, CallState] = field(default_factory=dict)
-
-    @property
-    def flying(self) -> bool:
-        """True while anything is in the air."""
-        return bool(self.held)
+    held: frozenset[int]
+    crashes: int
+    unknown: dict[int, CallState]
 
 
 def next_step(state: RunState, now: int, held: frozenset[int] = frozenset(), crashes: int = 0) -> Step:
     """The next step of a run at `now` (microseconds); total: there is always an answer."""
     situation = Situation(state, now, held, crashes, state.having("unknown"))
-    for rule in RULES:
-        if (step := rule(situation)) is not None:
-            return step
-    raise AssertionError("the last rule answers always")
+    return next(step for rule in RULES if (step := rule(situation)) is not None)
 
 
 def ended(s: Situation) -> Step | None:
@@ -99,47 +91,39 @@ def ended(s: Situation) -> Step | None:
 
 def truth(s: Situation) -> Step | None:
     """1: what is already true but not yet recorded."""
-    found = [entry for o, call in sorted(s.state.calls.items()) for entry in _truth_of(s, o, call)]
+    truths = ((o, call, _truth_of(s, o, call)) for o, call in sorted(s.state.calls.items()))
+    found = [e.Entry(fact, s.state.turn, o, call.revision) for o, call, fact in truths if fact]
     ask = s.state.ask
     if ask and not ask.why and ASK not in s.held:
-        found.append(e.Entry(fact=e.ModelFailed("abandoned"), turn=s.state.turn))
+        found.append(e.Entry(e.ModelFailed("abandoned"), s.state.turn))
     return Record(tuple(found)) if found else None
 
 
-def _truth_of(s: Situation, ordinal: int, call: CallState) -> list[e.Entry]:
-    fact: e.Fact | None = None
+def _truth_of(s: Situation, ordinal: int, call: CallState) -> e.Fact | None:
     if call.status == "executing" and ordinal not in s.held:
-        fact = e.CallEnded("unknown", status="worker lost", after_cancel=s.state.cancel)
-    elif call.probing and ordinal not in s.held:
+        return e.CallEnded("unknown", status="worker lost", after_cancel=s.state.cancel)
+    if call.probing and ordinal not in s.held:
         due = s.state.limits.probe_due(s.now, call.probes)
-        fact = e.CallProbed(call.probes, call.probing, "told", "lost", due)
-    elif call.status in ("unknown", "not_executed") and call.late and not call.probing:
-        fact = e.CallSettled("done", "late_evidence", after_cancel=s.state.cancel, **call.late)
-    elif call.status == "unknown" and call.effect in ("read", "repeatable") and ordinal not in s.held:
+        return e.CallProbed(call.probes, call.probing, "told", "lost", due)
+    if call.status in ("unknown", "not_executed") and call.late and not call.probing:
+        return e.CallSettled("done", "late_evidence", after_cancel=s.state.cancel, **call.late)
+    if call.status == "unknown" and call.effect in ("read", "repeatable") and ordinal not in s.held:
         again = call.attempt < s.state.limits.attempts and not s.state.cancel
-        fact = e.CallSettled("ready", "class") if again else e.CallSettled("done", "class", outcome="fatal")
-    elif call.status == "unknown" and call.misses >= 2 and not call.probing:
-        fact = e.CallSettled("not_executed", "quiesced_lookup", presumed=True)
-    elif call.pending and 0 < call.expires <= s.now:
-        fact = e.ApprovalClosed(call.approval, "expired")
-    return [_entry(s, ordinal, call, fact)] if fact else []
-
-
-def _entry(s: Situation, ordinal: int, call: CallState, fact: e.Fact) -> e.Entry:
-    return e.Entry(fact=fact, turn=s.state.turn, ordinal=ordinal, revision=call.revision)
+        return e.CallSettled("ready", "class") if again else e.CallSettled("done", "class", outcome="fatal")
+    if call.status == "unknown" and call.misses >= 2 and not call.probing:
+        return e.CallSettled("not_executed", "quiesced_lookup", presumed=True)
+    return e.ApprovalClosed(call.approval, "expired") if call.pending and 0 < call.expires <= s.now else None
 
 
 def cancel(s: Situation) -> Step | None:
     """2: cancelling is not undoing: what flies is awaited, what is unknown is looked up or put to a person."""
     if not s.state.cancel or s.state.tampered:
         return None
-    if s.flying:
-        return Wait(s.now + BEAT, "flying")
-    if probe := _probe(s, cancelled=True):
-        return probe
+    if step := flying(s) or _probe(s, cancelled=True):
+        return step
     if s.unknown:
         return Wait(None, "stopped") if s.state.stop else Stop("unknown_effect", _named(s.unknown))
-    return Record((e.Entry(fact=e.RunEnded("cancelled")),))
+    return Record((e.Entry(e.RunEnded("cancelled")),))
 
 
 def stopped_or_paused(s: Situation) -> Step | None:
@@ -147,12 +131,12 @@ def stopped_or_paused(s: Situation) -> Step | None:
     if not (s.state.stop or s.state.paused):
         return None
     why = "stopped" if s.state.stop else "paused"
-    return Wait(s.now + BEAT, "flying") if s.flying else Wait(_expiry(s), why)
+    return flying(s) or Wait(_expiry(s), why)
 
 
 def crashed(s: Situation) -> Step | None:
     """4: a run that keeps killing its workers is put to people."""
-    return Stop("crashes") if s.crashes >= s.state.limits.crashes and not s.flying else None
+    return Stop("crashes") if s.crashes >= s.state.limits.crashes and not s.held else None
 
 
 def doubt_first(s: Situation) -> Step | None:
@@ -169,13 +153,13 @@ def start(s: Situation) -> Step | None:
     limits, n = s.state.limits, s.state.n
     for reason, used_up in (("calls", n.calls >= limits.calls), ("time", n.ms >= limits.ms)):
         if used_up:
-            return Wait(s.now + BEAT, "flying") if s.flying else Stop(reason)
+            return flying(s) or Stop(reason)
     return Start(ordinals[: max(1, limits.calls - n.calls)])
 
 
 def flying(s: Situation) -> Step | None:
     """7: something of ours is in the air."""
-    return Wait(s.now + BEAT, "flying") if s.flying else None
+    return Wait(s.now + BEAT, "flying") if s.held else None
 
 
 def later(s: Situation) -> Step | None:
@@ -209,15 +193,14 @@ def turn_complete(s: Situation) -> Step | None:
     state, limits = s.state, s.state.limits
     signature = state.turn_signature
     repeated = state.n.repeats + 2 if signature and signature == state.signature else 1
-    for reason, reached in (
-        ("turns", state.n.turns >= limits.turns),
-        ("time", state.n.ms >= limits.ms),
-        ("repeats", repeated >= limits.repeats),
-        ("failures", state.n.failures >= limits.failures),
-        ("refusals", state.n.refusals >= limits.refusals),
-        ("claims", state.n.claims >= limits.claims),
-    ):
-        if reached:
+    if state.n.turns >= limits.turns:
+        return Stop("turns")
+    if state.n.ms >= limits.ms:
+        return Stop("time")
+    if repeated >= limits.repeats:
+        return Stop("repeats")
+    for reason in ("failures", "refusals", "claims"):
+        if getattr(state.n, reason) >= getattr(limits, reason):
             return Stop(reason)
     return AskModel(1, new_segment=not state.segment or state.segment_bytes >= limits.segment_bytes)
 
@@ -263,15 +246,18 @@ def status_of(state: RunState, step: Step, leased: bool) -> str:
         return "running"
     if not isinstance(step, Wait) or step.why in ("backoff", "probe"):
         return "queued"
-    approvals = any(call.pending for call in state.calls.values())
-    return "waiting_approval" if approvals else "waiting_input"
+    return "waiting_approval" if any(call.pending for call in state.calls.values()) else "waiting_input"
 
 
 def stop_entry(state: RunState, stop: Stop) -> e.Entry:
     """The fact of a stop, with what it leaves unfinished."""
-    unfinished = [f"call:{state.turn}.{o} {c.tool} {c.status}" for o, c in sorted(state.calls.items()) if not c.ended]
-    status, _ = STOP_REASONS[stop.reason]
-    return e.Entry(fact=e.RunStopped(status, stop.reason, unfinished, stop.detail), turn=state.turn)
+    fact = e.RunStopped(STOP_REASONS[stop.reason][0], stop.reason, unfinished(state), stop.detail)
+    return e.Entry(fact, state.turn)
+
+
+def unfinished(state: RunState) -> list[str]:
+    """The calls of the open turn to which something may still happen, in words."""
+    return [f"call:{state.turn}.{o} {c.tool} {c.status}" for o, c in sorted(state.calls.items()) if not c.ended]
 
 
 def _probe(s: Situation, cancelled: bool = False) -> Probe | Wait | None:

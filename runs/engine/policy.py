@@ -5,7 +5,7 @@ engine knows no roles and no database: `journal/gate.py` brings the current poli
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
@@ -100,35 +100,25 @@ HIGH_RISK = Rule(
 
 def judge(spec: ToolSpec, args: Mapping[str, Any], policy: Policy, *, starter: int, unattended: bool) -> Verdict:
     """The verdict on one call: kill switches, then the strictest of the matching rules and the floor for high risk."""
-    if spec.name in policy.off or "*" in policy.off:
-        return Verdict(
-            "deny", "kill-switch", f"{spec.name} is switched off", policy.number, trace=("kill switch: deny",)
-        )
-    high = policy.risk.get(spec.name, spec.risk) == Risk.HIGH
-    matching = [rule for rule in policy.rules if rule.applies(spec.name, args)]
-    default = policy.defaults.get(spec.name, "ask")
+    name = spec.name
+    matching = [rule for rule in policy.rules if rule.applies(name, args)]
     if not matching:
-        matching = [
-            Rule(id="default", effect=default, tools=(spec.name,), why=f"the default for {spec.name} is {default}")
-        ]
-    if high:
+        default = policy.defaults.get(name, "ask")
+        matching = [Rule(id="default", effect=default, tools=(name,), why=f"the default for {name} is {default}")]
+    if policy.risk.get(name, spec.risk) == Risk.HIGH:
         matching.insert(0, HIGH_RISK)
-    strictest = max(matching, key=lambda rule: STRICTNESS[rule.effect])
-    asking = [rule for rule in matching if rule.effect == "ask"]
+    if name in policy.off or "*" in policy.off:
+        matching = [Rule(id="kill-switch", effect="deny", tools=(name,), why=f"{name} is switched off")]
+    first = max(matching, key=lambda rule: STRICTNESS[rule.effect])
     trace = tuple(f"{rule.id}: {rule.effect}" for rule in matching)
-    if strictest.effect == "ask" and unattended:
-        return Verdict(
-            "deny", strictest.id, "nobody watches this run, so what asks is denied", policy.number, trace=trace
-        )
-    return Verdict(
-        strictest.effect,
-        strictest.id,
-        strictest.why or f"rule {strictest.id}",
-        policy.number,
-        exclude=(starter,) if strictest.effect == "ask" and any(r.exclude_starter for r in asking) else (),
-        expires=min((rule.expires for rule in asking if rule.expires), default=0),
-        trace=trace,
-    )
+    verdict = Verdict(first.effect, first.id, first.why or f"rule {first.id}", policy.number, trace=trace)
+    if first.effect != "ask":
+        return verdict
+    if unattended:
+        return replace(verdict, verdict="deny", why="nobody watches this run, so what asks is denied")
+    asking = [rule for rule in matching if rule.effect == "ask"]
+    exclude = (starter,) if any(rule.exclude_starter for rule in asking) else ()
+    return replace(verdict, exclude=exclude, expires=min((r.expires for r in asking if r.expires), default=0))
 
 
 def starter_default(spec: ToolSpec) -> str:

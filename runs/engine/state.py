@@ -217,11 +217,13 @@ NESTED = {"ask": Ask, "n": Counts, "stop": Stop, "limits": Limits}
 def dumps(state: RunState) -> str:
     """Stored text of a state, the same for equal states."""
     out: dict[str, Any] = {"v": VERSION, **state.dump()}
-    for key in NESTED.keys() & out.keys():
-        out[key] = out[key].dump()
     if state.calls:
-        out["calls"] = {str(o): call.dump() for o, call in state.calls.items()}
-    return json.dumps(out, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        out["calls"] = {str(o): call for o, call in state.calls.items()}
+    return json.dumps(out, default=_dump, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _dump(part: Stored | Limits) -> dict[str, Any]:
+    return part.dump()
 
 
 def loads(text: str) -> RunState:

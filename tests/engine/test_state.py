@@ -168,7 +168,7 @@ class TestFacts:
 
     def test_late_evidence_outranks_a_later_refusal(self) -> None:
         sent = call("executing", "opaque", key="k", maybe_sent=True, attempt=2)
-        state = apply(run(sent), e.LateEvidence("ok", "k", "M-1"), 1)
+        state = apply(run(sent), e.LateEvidence("ok", "k", effect_ref="M-1"), 1)
         for outcome in ("retryable", "declined", "fatal", "unknown"):
             after = apply(state, e.CallEnded(outcome), 1)
             assert (after.calls[1].status, after.calls[1].late["outcome"]) == ("unknown", "ok")

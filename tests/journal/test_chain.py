@@ -213,7 +213,7 @@ class TestTriggers:
         story.start()
         story.end("unknown").add(e.CallSettled("not_executed", "quiesced_lookup", presumed=True), call=1)
         key = story.picture.state.calls[1].key
-        story.add(e.LateEvidence("ok", key, "M-1"), call=1)
+        story.add(e.LateEvidence("ok", key, effect_ref="M-1"), call=1)
         step = next_step(story.picture.state, story.picture.state.t)
         assert isinstance(step, Record)
         story.keep(story.draft().put(*step.entries))
