@@ -2,17 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Model, QuerySet
 
 from runs import rights
+from runs.engine import events as e
 from runs.journal.append import Draft, Picture, Stale, append
 from runs.journal.faultpoint import faultpoint
 from runs.journal.integrity import Tampered, check_head, picture_of, stop_run
 from runs.journal.lease import now
 from runs.journal.rows import RowMoved
 from runs.models import Run
+
+M = TypeVar("M", bound=Model)
+UNSOUND = "The stored data of this run does not match its record. An admin must look and sign off first."
 
 
 class Refused(Exception):
@@ -26,9 +32,27 @@ class Refused(Exception):
         self.status = status
 
 
-def said(text: str, most: int = 4000) -> str:
-    """What a person typed, trimmed. Raises `Refused` instead of cutting: nothing that was typed is lost unseen."""
+class Act(Draft):
+    """A draft that knows whose act it is."""
+
+    def __init__(self, picture: Picture, now: int, person: User) -> None:
+        """Begin an act of `person` on a current picture at `now`."""
+        super().__init__(picture, now)
+        self.person = person
+
+    def state_fact(self, fact: e.Fact, **header: Any) -> None:
+        """Add a fact that the person states; what `add` takes in is the host's."""
+        self.add(fact, actor="person", person=self.person.pk, **header)
+
+
+def said(text: str, most: int = 4000, *, empty: str = "") -> str:
+    """What a person typed, trimmed. Raises `Refused` instead of cutting: nothing that was typed is lost unseen.
+
+    `empty` is what to say to somebody who typed nothing where words are needed.
+    """
     text = text.strip()
+    if empty and not text:
+        raise Refused(empty, 422)
     if len(text) > most:
         raise Refused(f"That text has {len(text)} characters; at most {most} are kept. Shorten it.", 422)
     if "\0" in text:
@@ -44,8 +68,25 @@ def need(person: User, act: str) -> None:
         raise Refused(f"This needs the group {' or '.join(sorted(rights.ACTS[act]))}; an admin can add you.", 403)
 
 
+def found(rows: QuerySet[M], pk: int) -> M:
+    """The row with this key. Raises `Refused`."""
+    row = rows.filter(pk=pk).first()
+    if row is None:
+        raise Refused("There is nothing here.", 404)
+    return row
+
+
 @contextmanager
-def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered: bool = False) -> Iterator[Draft]:
+def refusing(kind: type[ValueError], says: str = "") -> Iterator[None]:
+    """Turn what the engine finds wrong with a person's words into a refusal."""
+    try:
+        yield
+    except kind as error:
+        raise Refused(f"{says}{error}.", 422) from error
+
+
+@contextmanager
+def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered: bool = False) -> Iterator[Act]:
     """Lock the run, check it, and append what the block drafts, in one transaction.
 
     The row lock makes the picture current, so a person's append is never stale. A run that has ended takes no act but
@@ -55,17 +96,14 @@ def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered
     need(person, act)
     try:
         with transaction.atomic():
-            rows = Run.objects.select_for_update(of=("self",)).select_related("agent_version__agent")
-            run = rows.filter(pk=run_id).first()
-            if run is None:
-                raise Refused("There is nothing here.", 404)
+            run = found(Run.objects.select_for_update(of=("self",)).select_related("agent_version__agent"), run_id)
             if not tampered:
                 check_head(run)
-            draft = Draft(picture_of(run) if tampered else Picture.of(run), now())
-            if not tampered:
-                need_intact(draft)
-            if not ended:
-                need_open(draft)
+            draft = Act(picture_of(run) if tampered else Picture.of(run), now(), person)
+            if draft.state.tampered and not tampered:
+                raise Refused(UNSOUND)
+            if draft.state.end and not ended:
+                raise Refused(f"The run has already ended: {draft.state.end}.")
             yield draft
             if draft.entries:
                 append(draft)
@@ -76,15 +114,3 @@ def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered
         with transaction.atomic():
             stop_run(Run.objects.select_for_update().get(pk=run_id), "integrity", str(error))
         raise Refused(f"Nothing was done: {error}. An admin must look at the run first.") from error
-
-
-def need_open(draft: Draft) -> None:
-    """Raise `Refused` if the run has ended."""
-    if draft.state.end:
-        raise Refused(f"The run has already ended: {draft.state.end}.")
-
-
-def need_intact(draft: Draft) -> None:
-    """Raise `Refused` while an integrity stop stands (invariant 17)."""
-    if draft.state.tampered:
-        raise Refused("The stored data of this run does not match its record. An admin must look and sign off first.")

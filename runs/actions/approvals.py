@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from runs.actions.acting import Refused, acting, need, said
+from runs.actions.acting import Act, Refused, acting, found, need, said
 from runs.actions.runs import draft_cancel
 from runs.catalog import catalog
 from runs.engine import acceptance, messages
@@ -37,10 +37,9 @@ def decide(
         approval.refresh_from_db()
         if not _check(draft, approval, person, vote, action_digest):
             return approval
-        fact = e.Decided(approval.n, action_digest, vote, said(why))
-        draft.add(fact, call=approval.ordinal, actor="person", person=person.pk)
+        draft.state_fact(e.Decided(approval.n, action_digest, vote, said(why)), call=approval.ordinal)
         if stop and vote == "reject":
-            draft_cancel(draft, person, why)
+            draft_cancel(draft, why)
     approval.refresh_from_db()
     return approval
 
@@ -54,8 +53,7 @@ def edit(approval_id: int, person: User, action_digest: str, arguments: str, why
     approval = _find(approval_id, person)
     with acting(approval.run_id, person, "decide", ended=True) as draft:
         approval.refresh_from_db()
-        if not _check(draft, approval, person, "edit", action_digest):
-            return approval
+        _check(draft, approval, person, "edit", action_digest)
         call = draft.state.calls[approval.ordinal]
         if call.maybe_sent:
             raise Refused("This call may have been sent once already: approve it as it is, or reject it.")
@@ -63,23 +61,21 @@ def edit(approval_id: int, person: User, action_digest: str, arguments: str, why
         if digest(args) == call.args:
             raise Refused("Nothing was changed. Approve it as it is, or edit a value.", 422)
         gate.current_policy(fresh=True)
-        _draft_edit(draft, approval, person, args, said(why))
+        _draft_edit(draft, approval, args, said(why))
     return Approval.objects.filter(run=approval.run_id, turn=approval.turn, ordinal=approval.ordinal).latest("n")
 
 
-def _draft_edit(draft: Draft, approval: Approval, person: User, args: str, why: str) -> None:
+def _draft_edit(draft: Act, approval: Approval, args: str, why: str) -> None:
     ordinal, call = approval.ordinal, draft.state.calls[approval.ordinal]
-    who: dict[str, Any] = {"actor": "person", "person": person.pk}
-    draft.add(e.CallEdited(digest(args), call.args, why), call=ordinal, revision=call.revision + 1, payload=args, **who)
+    spec, revision = catalog().tools[call.tool].spec, call.revision + 1
+    draft.state_fact(e.CallEdited(digest(args), call.args, why), call=ordinal, revision=revision, payload=args)
     draft.add(e.ApprovalClosed(approval.n, "superseded", "edited"), call=ordinal)
-    verdict = gate.propose(
-        draft, catalog().tools[call.tool].spec, ordinal, call.label, args, revision=call.revision + 1
-    )
+    verdict = gate.propose(draft, spec, ordinal, call.label, args, revision)
     if verdict.verdict == "deny":
         raise Refused(f"The policy denies the edited call: {verdict.why}. Nothing was changed.", 422)
     asked = draft.state.calls[ordinal]
-    if verdict.verdict == "ask" and person.pk not in verdict.exclude:
-        draft.add(e.Decided(asked.approval, asked.action, "approve", why or "edited"), call=ordinal, **who)
+    if verdict.verdict == "ask" and draft.person.pk not in verdict.exclude:
+        draft.state_fact(e.Decided(asked.approval, asked.action, "approve", why or "edited"), call=ordinal)
 
 
 def attest(
@@ -91,8 +87,7 @@ def attest(
     """
     if verdict not in ("happened", "not_happened", "again"):
         raise Refused("Say happened, not_happened or again.", 422)
-    if not why.strip():
-        raise Refused("Say how you know: it goes into the record.", 422)
+    because = said(why, empty="Say how you know: it goes into the record.")
     with acting(run_id, person, "decide") as draft:
         call = draft.state.calls.get(ordinal) if draft.state.turn == turn else None
         if call is None or call.status != "unknown":
@@ -100,19 +95,17 @@ def attest(
         if call.probing or call.late:
             raise Refused("The host is finding out just now: wait for its answer, then look again.")
         if verdict == "again":
-            return _again(draft, ordinal, person, why)
+            return _again(draft, ordinal, because)
         done = verdict == "happened"
         shown = messages.observation(
             "ok" if done else "not_executed", "attested by a person", {"reference": reference, "note": why}, (), "", ""
         )
-        met = _met_by(draft, ordinal) if done else []
+        effect: dict[str, Any] = {"outcome": "ok", "met": _met_by(draft, ordinal), "changed": list(call.objects)}
         fact = e.CallSettled(
-            "done" if done else "not_executed", "human", outcome="ok" if done else "", status="attested by a person",
-            effect_ref=said(reference, 200), observation=digest(shown), met=met,
-            changed=list(call.objects) if done else [],
-            after_cancel=draft.state.cancel, why=said(why),
+            "done" if done else "not_executed", "human", status="attested by a person", effect_ref=said(reference, 200),
+            observation=digest(shown), after_cancel=draft.state.cancel, why=because, **(effect if done else {}),
         )  # fmt: skip
-        draft.add(fact, call=ordinal, actor="person", person=person.pk, payload=shown)
+        draft.state_fact(fact, call=ordinal, payload=shown)
     return None
 
 
@@ -124,23 +117,19 @@ def _met_by(draft: Draft, ordinal: int) -> list[str]:
     return acceptance.meets(state.checks, state.calls[ordinal].tool, args, {}, inputs)
 
 
-def _again(draft: Draft, ordinal: int, person: User, why: str) -> None:
+def _again(draft: Act, ordinal: int, why: str) -> None:
     if draft.state.cancel:
         raise Refused("The run is being cancelled: nothing is sent again.")
     gate.current_policy(fresh=True)
-    place = (draft.picture.run, draft.state.turn, ordinal)
-    if not gate.may_resend(draft, ordinal, gate.stored_arguments(*place)):
+    args = gate.stored_arguments(draft.picture.run, draft.state.turn, ordinal)
+    if not gate.may_resend(draft, ordinal, args):
         raise Refused("The policy, or the tool, has changed since: this call may not be sent again.")
-    fact = e.CallSettled("ready", "human", why=said(why))
-    draft.add(fact, call=ordinal, actor="person", person=person.pk)
+    draft.state_fact(e.CallSettled("ready", "human", why=why), call=ordinal)
 
 
 def _find(approval_id: int, person: User) -> Approval:
     need(person, "decide")
-    approval = Approval.objects.filter(pk=approval_id).first()
-    if approval is None:
-        raise Refused("There is nothing here.", 404)
-    return approval
+    return found(Approval.objects.all(), approval_id)
 
 
 def _check(draft: Draft, approval: Approval, person: User, vote: str, action_digest: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from runs.actions.acting import Refused, need, said
+from runs.actions.acting import Refused, need, refusing, said
 from runs.engine.policy import BadPolicy
 from runs.engine.policy import Policy as Parsed
 from runs.journal.lease import now
@@ -18,16 +18,13 @@ def publish(person: User, content: dict[str, Any], reason: str, based_on: int) -
     between, nothing is written (409). Tightening reaches every call that has not started. Raises `Refused`.
     """
     need(person, "set_policy")
-    if not reason.strip():
-        raise Refused("Say why: the reason goes into the record.", 422)
+    reason = said(reason, empty="Say why: the reason goes into the record.")
     current = Policy.objects.select_for_update().get(current=True)
     if current.number != based_on:
         raise Refused(f"Policy {current.number} was published meanwhile: compare, then publish again.")
-    try:
+    with refusing(BadPolicy):
         Parsed.load(current.number + 1, content)
-    except BadPolicy as error:
-        raise Refused(f"{error}.", 422) from error
     Policy.objects.filter(current=True).update(current=False)
     return Policy.objects.create(
-        number=current.number + 1, content=content, current=True, author=person, reason=said(reason), at=now()
+        number=current.number + 1, content=content, current=True, author=person, reason=reason, at=now()
     )

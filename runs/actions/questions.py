@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from runs.actions.acting import Refused, acting, need
+from runs.actions.acting import Refused, acting, found, need, refusing
 from runs.engine import events as e
 from runs.engine.canonical import BadJson, canonical, digest, strict_loads, to_json
 from runs.models import Question
@@ -13,15 +13,11 @@ from runs.models import Question
 def answer(question_id: int, person: User, given: Any) -> Question:
     """Give the answer, a JSON value; the model reads it as the result of its call. Raises `Refused`."""
     need(person, "decide")
-    question = Question.objects.filter(pk=question_id).first()
-    if question is None:
-        raise Refused("There is nothing here.", 404)
+    question = found(Question.objects.all(), question_id)
     if given in ("", None, {}):
         raise Refused("The answer is empty.", 422)
-    try:
+    with refusing(BadJson, "The answer cannot be stored: "):
         strict_loads(canonical(given))
-    except BadJson as error:
-        raise Refused(f"The answer cannot be stored: {error}.", 422) from error
     with acting(question.run_id, person, "decide", ended=True) as draft:
         question.refresh_from_db()
         if question.status == "answered" and question.person_id == person.pk and question.answer == given:
@@ -30,7 +26,6 @@ def answer(question_id: int, person: User, given: Any) -> Question:
             who = question.person.get_username() if question.person else "the end of the run"
             raise Refused(f"This question is no longer open: {question.status} by {who}.")
         shown = to_json({"outcome": "ok", "by": "a person", "answer": given})
-        fact = e.QuestionAnswered(given, digest(shown))
-        draft.add(fact, call=question.ordinal, actor="person", person=person.pk, payload=shown)
+        draft.state_fact(e.QuestionAnswered(given, digest(shown)), call=question.ordinal, payload=shown)
     question.refresh_from_db()
     return question

@@ -7,12 +7,13 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from runs.actions.acting import Refused, acting, need, said
+from runs.actions.acting import Act, Refused, acting, need, refusing, said
 from runs.engine import events as e
 from runs.engine.canonical import to_json
 from runs.engine.limits import BadLimits, Limits
+from runs.engine.next_step import unfinished
 from runs.engine.state import RunState, dumps
-from runs.journal.append import Draft, Picture, append
+from runs.journal.append import Picture, append
 from runs.journal.gate import current_policy
 from runs.journal.lease import now
 from runs.models import AgentVersion, Run
@@ -39,17 +40,13 @@ def start_run(
     need(starter, "start")
     definition = agent_version.definition
     opening: dict[str, Any] = {
-        "goal": said(goal, 20_000),
+        "goal": said(goal, 20_000, empty="Say what the run is to reach: the goal is empty."),
         "inputs": _inputs(definition, inputs or {}),
         "facts": {name: {"value": value, "source": "starter"} for name, value in (facts or {}).items()},
     }
-    if not opening["goal"]:
-        raise Refused("Say what the run is to reach: the goal is empty.", 422)
-    try:
-        wanted = definition.get("limits", {}) | (limits or {})
-        bounds = Limits.load({"probes": settings.AGENTOPS_PROBES} | wanted)
-    except BadLimits as error:
-        raise Refused(f"{error}.", 422) from error
+    wanted = {"probes": settings.AGENTOPS_PROBES} | definition.get("limits", {}) | (limits or {})
+    with refusing(BadLimits):
+        bounds = Limits.load(wanted)
     fact = e.RunStarted(
         agent_version.identity, opening["goal"], bounds.dump(), definition.get("acceptance", []), starter.pk,
         unattended, current_policy(fresh=True).number,
@@ -69,8 +66,8 @@ def _create(starter: User, version: AgentVersion, opening: dict[str, Any], fact:
         uid=uuid.uuid4().hex, agent_version=version, starter=starter, goal=opening["goal"], inputs=opening["inputs"],
         facts=opening["facts"], request_key=request_key or None, started_at=clock, state=dumps(RunState()), due_at=None,
     )  # fmt: skip
-    draft = Draft(Picture.of(run), clock)
-    draft.add(fact, actor="person", person=starter.pk, payload=to_json(opening))
+    draft = Act(Picture.of(run), clock, starter)
+    draft.state_fact(fact, payload=to_json(opening))
     append(draft)
     run.refresh_from_db()
     return run
@@ -89,17 +86,16 @@ def _inputs(definition: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
 
 def add_note(run_id: int, person: User, text: str) -> None:
     """Leave a note: the model reads it with its next turn. Also after the end, for the record."""
-    if not text.strip():
-        raise Refused("The note is empty.", 422)
+    note = e.NoteAdded(said(text, empty="The note is empty."))
     with acting(run_id, person, "note", ended=True, tampered=True) as draft:
-        draft.add(e.NoteAdded(said(text)), actor="person", person=person.pk)
+        draft.state_fact(note)
 
 
 def pause(run_id: int, person: User) -> None:
     """Begin nothing new; what flies is still recorded."""
     with acting(run_id, person, "steer") as draft:
         if not draft.state.paused:
-            draft.add(e.PauseAsked(), actor="person", person=person.pk)
+            draft.state_fact(e.PauseAsked())
 
 
 def resume(run_id: int, person: User) -> None:
@@ -112,38 +108,39 @@ def resume(run_id: int, person: User) -> None:
             raise Refused(f"The limit of {stop.reason} is used up: extend it first.")
         if stop and stop.reason == "unknown_effect":
             raise Refused("An effect is unknown: attest what happened first; the run then goes on by itself.")
-        draft.add(e.Resumed(), actor="person", person=person.pk)
+        draft.state_fact(e.Resumed())
 
 
 def cancel(run_id: int, person: User, why: str = "") -> None:
     """Ask the run to end. Cancelling is not undoing: what flies is awaited, what is unknown is put to a person."""
     with acting(run_id, person, "steer", tampered=True) as draft:
-        draft_cancel(draft, person, why)
+        draft_cancel(draft, why)
 
 
-def draft_cancel(draft: Draft, person: User, why: str) -> None:
+def draft_cancel(draft: Act, why: str) -> None:
     """Withdraw what people were asked, and ask for the end."""
-    if draft.state.cancel:
-        return
+    if not draft.state.cancel:
+        _withdraw(draft, "the run was cancelled")
+        draft.state_fact(e.CancelAsked(said(why)))
+
+
+def _withdraw(draft: Act, why: str) -> None:
     for ordinal, call in draft.state.having("waiting", "ready").items():
         if call.approval_status in ("pending", "approved"):
-            draft.add(e.ApprovalClosed(call.approval, "withdrawn", "the run was cancelled"), call=ordinal)
-    draft.add(e.CancelAsked(said(why)), actor="person", person=person.pk)
+            draft.add(e.ApprovalClosed(call.approval, "withdrawn", why), call=ordinal)
 
 
 def extend_limits(run_id: int, person: User, limits: dict[str, int], why: str = "") -> None:
     """Set limits (`turns`, `calls`, `ms`, ...) to new values; a budget stop goes on by itself."""
     with acting(run_id, person, "steer") as draft:
-        try:
+        with refusing(BadLimits):
             new = Limits.load({**draft.state.limits.dump(), **limits})
-        except BadLimits as error:
-            raise Refused(f"{error}.", 422) from error
         lower = [name for name in limits if getattr(new, name) < getattr(draft.state.limits, name)]
         if lower:
             raise Refused(f"Limits can only be raised here: {', '.join(lower)}.", 422)
         if new == draft.state.limits:
             raise Refused("Nothing was changed: name a higher limit.", 422)
-        draft.add(e.LimitsChanged(new.dump(), said(why)), actor="person", person=person.pk)
+        draft.state_fact(e.LimitsChanged(new.dump(), said(why)))
 
 
 def close_failed(run_id: int, person: User, why: str) -> None:
@@ -154,21 +151,14 @@ def close_failed(run_id: int, person: User, why: str) -> None:
         open_calls = [call for call in draft.state.calls.values() if not call.ended]
         if any(call.maybe_sent or call.status in ("unknown", "executing") for call in open_calls):
             raise Refused("An effect is still unknown: attest what happened first.")
-        for ordinal, call in draft.state.having("waiting", "ready").items():
-            if call.approval_status in ("pending", "approved"):
-                draft.add(e.ApprovalClosed(call.approval, "withdrawn", "the run was given up"), call=ordinal)
-        unfinished = [
-            f"call:{draft.state.turn}.{o} {c.tool} {c.status}" for o, c in draft.state.calls.items() if not c.ended
-        ]
-        fact = e.RunEnded("failed", said(why) or draft.state.stop.reason, unfinished)
-        draft.add(fact, actor="person", person=person.pk)
+        _withdraw(draft, "the run was given up")
+        draft.state_fact(e.RunEnded("failed", said(why) or draft.state.stop.reason, unfinished(draft.state)))
 
 
 def sign_off(run_id: int, person: User, what: str) -> None:
     """An admin has looked at a run whose stored data failed its check, and says what was found."""
-    if not what.strip():
-        raise Refused("Say what you found: it goes into the record.", 422)
+    finding = e.SignedOff(said(what, empty="Say what you found: it goes into the record."))
     with acting(run_id, person, "sign_off", tampered=True) as draft:
         if not draft.state.tampered:
             raise Refused("The run has no integrity stop to sign off.")
-        draft.add(e.SignedOff(said(what)), actor="person", person=person.pk)
+        draft.state_fact(finding)
