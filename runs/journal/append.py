@@ -67,11 +67,7 @@ class Draft:
     def add(self, fact: e.Fact, *, call: int = 0, turn: int | None = None, **header: Any) -> "Draft":
         """Add a fact about the run, or about call `call` of the open turn; `header` as in `Entry`."""
         revision = header.pop("revision", self.state.calls[call].revision if call in self.state.calls else 0)
-        return self.put(
-            e.Entry(
-                fact=fact, ordinal=call, turn=self.state.turn if turn is None else turn, revision=revision, **header
-            )
-        )
+        return self.put(e.Entry(fact, self.state.turn if turn is None else turn, call, revision, **header))
 
     @property
     def crashes(self) -> int:
@@ -96,29 +92,27 @@ def append(draft: Draft, *, release: bool = False) -> Picture:
     Raises `Stale` or `LeaseLost`, having written nothing. An empty draft with `release` parks the run.
     """
     old, state = draft.picture, draft.state
-    lease = None if release or state.end else _lease(old, draft.now)
-    crashes = draft.crashes
-    status, due = project(state, lease, draft.now, crashes)
+    lease = None if release or state.end else old.lease_until
+    if old.mine and lease is not None:
+        lease = renewed(lease, draft.now)
+    status, due = project(state, lease, draft.now, draft.crashes)
     text = dumps(state)
     events, head = _event_rows(old, draft.entries, sha(text))
     seq = old.seq + len(draft.entries)
-    new = replace(old, seq=seq, head=head, state=state, lease_until=lease, crashes=crashes)
+    moved: dict[str, Any] = {"seq": seq, "head": head, "lease_until": lease, "crashes": draft.crashes}
+    run = {"status": status, "state": text, "due_at": due, **moved}
     calls = [rows.call_row(old.run, place, call, draft.entries) for place, call in draft.touched.items()]
-    run = {
-        "status": status, "seq": seq, "head": head, "state": text, "due_at": due, "lease_until": lease,
-        "crashes": crashes,
-    }  # fmt: skip
     rare = [x for x in draft.entries if rows.is_rare(x, draft.touched)]
     faultpoint("before_append")
     with transaction.atomic() if rare or connection.vendor == "sqlite" else nullcontext():
         if not _write(old, run, events, calls, draft.policy):
             raise _why_refused(old, draft.policy)
         for entry in rare:
-            rows.RARE[type(entry.fact)](old.run, entry, entry.fact)
+            rows.write_rare(old.run, entry)
         news = bool(rare) or status != "running"
         transaction.on_commit(lambda: notify.appended(old.run, seq, wake=due == 0, inbox=news))
     faultpoint("after_append")
-    return new
+    return replace(old, state=state, **moved)
 
 
 def project(state: RunState, lease: int | None, now: int, crashes: int = 0) -> tuple[str, int | None]:
@@ -126,18 +120,14 @@ def project(state: RunState, lease: int | None, now: int, crashes: int = 0) -> t
     if lease is not None and lease > now:
         return status_of(state, Wait(None, "leased"), leased=True), lease
     step = next_step(state, now, crashes=crashes)
-    status = status_of(state, step, leased=False)
-    if lease is not None:
-        return status, 0
-    return status, step.until if isinstance(step, Wait) else 0
+    due = step.until if isinstance(step, Wait) and lease is None else 0
+    return status_of(state, step, leased=False), due
 
 
-def _lease(old: Picture, now: int) -> int | None:
-    """The holder extends its lease when less than half is left: an indexed column left alone keeps updates in place."""
+def renewed(until: int, now: int) -> int:
+    """A lease is extended when less than half is left: an indexed column left alone keeps updates in place."""
     length = int(settings.AGENTOPS_LEASE * SECOND)
-    if not old.mine or old.lease_until is None or old.lease_until - now >= length // 2:
-        return old.lease_until
-    return now + length
+    return until if until - now >= length // 2 else now + length
 
 
 def _event_rows(old: Picture, entries: list[e.Entry], state: bytes) -> tuple[list[list[Any]], bytes]:
@@ -158,9 +148,8 @@ def _why_refused(old: Picture, policy: int | None) -> Exception:
     row = Run.objects.filter(pk=old.run).values("epoch", "seq", "lease_until").first()
     if row is None or row["epoch"] != old.epoch or (old.mine and row["lease_until"] is None):
         return LeaseLost(f"run {old.run}: epoch {old.epoch} is over")
-    return Stale(
-        f"run {old.run}: at {row['seq']}, not {old.seq}" if row["seq"] != old.seq else f"policy is not {policy}"
-    )
+    moved = f"at {row['seq']}, not {old.seq}" if row["seq"] != old.seq else f"policy is not {policy}"
+    return Stale(f"run {old.run}: {moved}")
 
 
 EVENTS = {
@@ -182,36 +171,27 @@ def _write(
         where += f" AND EXISTS (SELECT 1 FROM {Policy._meta.db_table} WHERE current AND number = %s)"
         fence.append(policy)
     update = f"UPDATE runs_run SET {', '.join(f'{c} = %s' for c in run)} WHERE {where}", [*run.values(), *fence]
+    # On PostgreSQL all of it is one statement: what follows the fenced UPDATE draws its rows from what that returned.
+    source = "w0" if connection.vendor == "postgresql" else ""
+    others = [_insert_events(events, source)] if events else []
+    others += [rows.write_call(call, source) for call in calls]
     with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute(*_one_statement(update, events, calls))
+        if source:
+            parts = [(f"{update[0]} RETURNING id", update[1]), *others]
+            named = ", ".join(f"w{i} AS ({sql})" for i, (sql, _) in enumerate(parts))
+            cursor.execute(f"WITH {named} SELECT count(*) FROM w0", [p for _, params in parts for p in params])
             return bool(cursor.fetchone()[0])
         cursor.execute(*update)
-        if cursor.rowcount != 1:
-            return False
-        others = [_insert_events(events, "")] if events else []
-        for sql, params in [*others, *(rows.write_call(call, "") for call in calls)]:
+        written = cursor.rowcount == 1
+        for sql, params in others if written else ():
             cursor.execute(sql, params)
-        return True
-
-
-def _one_statement(update: Statement, events: list[list[Any]], calls: list[rows.CallRow]) -> Statement:
-    """All of it as one statement: what follows the fenced UPDATE draws its rows from what that returned."""
-    parts = [(f"{update[0]} RETURNING id", update[1])]
-    if events:
-        parts.append(_insert_events(events, "u"))
-    parts += [rows.write_call(call, "u") for call in calls]
-    named = ", ".join(f"{'u' if i == 0 else f'w{i}'} AS ({sql})" for i, (sql, _) in enumerate(parts))
-    return f"WITH {named} SELECT count(*) FROM u", [p for _, params in parts for p in params]
+        return written
 
 
 def _insert_events(events: list[list[Any]], fence: str) -> Statement:
     """INSERT of all events; on PostgreSQL typed, and only if the CTE `fence` has a row."""
     params = [value for row in events for value in row]
-    plain = f"({', '.join(['%s'] * len(EVENTS))})"
-    into = f"INSERT INTO runs_event ({', '.join(EVENTS)})"
-    if not fence:
-        return f"{into} VALUES {', '.join([plain] * len(events))}", params
-    typed = f"({', '.join(f'%s::{kind}' for kind in EVENTS.values())})"
-    values = ", ".join([typed] + [plain] * (len(events) - 1))
-    return f"{into} SELECT v.* FROM {fence}, (VALUES {values}) v", params
+    plain, typed = (f"({', '.join(marks)})" for marks in (["%s"] * len(EVENTS), (f"%s::{t}" for t in EVENTS.values())))
+    values = f"VALUES {', '.join([typed if fence else plain] + [plain] * (len(events) - 1))}"
+    source = f"SELECT v.* FROM {fence}, ({values}) v" if fence else values
+    return f"INSERT INTO runs_event ({', '.join(EVENTS)}) {source}", params

@@ -44,28 +44,26 @@ def judge(draft: Draft, tool: ToolSpec, args: dict[str, Any]) -> Verdict:
     return engine.judge(tool, args, policy, starter=draft.state.starter, unattended=draft.state.unattended)
 
 
-def propose(draft: Draft, tool: ToolSpec, call: int, label: str, args: str, revision: int = 1) -> Verdict:
+def propose(draft: Draft, tool: ToolSpec, ordinal: int, label: str, args: str, revision: int = 1) -> Verdict:
     """Judge a proposed call and draft what follows: the verdict, and the approval that an ask needs."""
     values = json.loads(args)
-    verdict = judge(draft, tool, values)
-    fact = e.CallJudged(
-        label, tool.name, tool.definition, tool.effect.value, digest(args), list(tool.object_keys(values)),
-        **_spoken(verdict),
-    )  # fmt: skip
-    draft.add(fact, call=call, revision=revision, payload=args)
-    if verdict.verdict == "ask":
-        ask(draft, call, args, verdict)
+    verdict, objects = judge(draft, tool, values), list(tool.object_keys(values))
+    call = CallState("proposed", revision, label, tool.name, tool.definition, tool.effect, digest(args), objects)
+    _judged(draft, ordinal, call, verdict, args, payload=args)
     return verdict
 
 
-def ask(draft: Draft, ordinal: int, args: str, verdict: Verdict) -> None:
-    """Draft a request for approval of a call at its present revision."""
-    call = draft.state.calls[ordinal]
-    expires = draft.now + verdict.expires * SECOND if verdict.expires else 0
-    fact = e.ApprovalRequested(
-        call.approval + 1, bound(draft, ordinal, args), verdict.rule, list(verdict.exclude), expires
-    )
-    draft.add(fact, call=ordinal)
+def _judged(draft: Draft, ordinal: int, call: CallState, verdict: Verdict, args: str, **header: Any) -> None:
+    exclude = list(verdict.exclude)
+    fact = e.CallJudged(
+        call.label, call.tool, call.definition, str(call.effect), call.args, call.objects, verdict.verdict,
+        verdict.rule, verdict.policy, verdict.why, exclude,
+    )  # fmt: skip
+    draft.add(fact, call=ordinal, revision=call.revision, **header)
+    if verdict.verdict == "ask":
+        expires = draft.now + verdict.expires * SECOND if verdict.expires else 0
+        n = draft.state.calls[ordinal].approval + 1
+        draft.add(e.ApprovalRequested(n, bound(draft, ordinal, args), verdict.rule, exclude, expires), call=ordinal)
 
 
 def bound(draft: Draft, ordinal: int, args: str) -> str:
@@ -82,17 +80,23 @@ def admit(draft: Draft, ordinal: int, args: str) -> str:
         draft.put(stop_entry(draft.state, Stop("integrity", f"the stored arguments of call {ordinal} were changed")))
         return ""
     if tool is None or tool.definition != call.definition:
-        gone = Verdict("deny", "definition", f"{call.tool} was changed since it was proposed; propose it again", 0)
-        return _refuse(draft, ordinal, call, gone)
-    verdict = judge(draft, tool, json.loads(args))
-    if verdict.verdict == "deny":
-        return _refuse(draft, ordinal, call, verdict)
-    if call.approval_status in ("approved", "consumed"):
-        return _by_approval(draft, ordinal, call, args, verdict)
+        verdict = Verdict("deny", "definition", f"{call.tool} was changed since it was proposed; propose it again", 0)
+    else:
+        verdict = judge(draft, tool, json.loads(args))
+    why = verdict.why
+    if verdict.verdict != "deny" and call.approval_status in ("approved", "consumed"):
+        match _standing(draft, ordinal, args, verdict):
+            case "holds":
+                return "approval" if call.approval_status == "approved" else "again"
+            case "tampered":
+                draft.put(stop_entry(draft.state, Stop("integrity", f"call {ordinal} is not what was approved")))
+                return ""
+        verdict, why = replace(verdict, verdict="ask"), "the voter or the rule changed"
     if verdict.verdict == "allow":
         return "allow"
-    _judge_again(draft, ordinal, call, verdict)
-    ask(draft, ordinal, args, verdict)
+    if call.approval_status == "approved":
+        draft.add(e.ApprovalClosed(call.approval, "superseded", why), call=ordinal)
+    _judged(draft, ordinal, call, verdict, args)
     return ""
 
 
@@ -125,42 +129,6 @@ def _standing(draft: Draft, ordinal: int, args: str, verdict: Verdict) -> str:
     excluded = set(verdict.exclude)
     entitled = any(v.pk not in excluded and rights.may(v, "decide") for v in voters)
     return "holds" if entitled and excluded <= set(call.exclude) else "lapsed"
-
-
-def _by_approval(draft: Draft, ordinal: int, call: CallState, args: str, verdict: Verdict) -> str:
-    match _standing(draft, ordinal, args, verdict):
-        case "holds":
-            return "approval" if call.approval_status == "approved" else "again"
-        case "tampered":
-            draft.put(stop_entry(draft.state, Stop("integrity", f"call {ordinal} is not what was approved")))
-        case _:
-            if call.approval_status == "approved":
-                draft.add(e.ApprovalClosed(call.approval, "superseded", "the voter or the rule changed"), call=ordinal)
-            _judge_again(draft, ordinal, call, replace(verdict, verdict="ask"))
-            ask(draft, ordinal, args, verdict)
-    return ""
-
-
-def _refuse(draft: Draft, ordinal: int, call: CallState, verdict: Verdict) -> str:
-    if call.approval_status == "approved":
-        draft.add(e.ApprovalClosed(call.approval, "superseded", verdict.why), call=ordinal)
-    _judge_again(draft, ordinal, call, verdict)
-    return ""
-
-
-def _judge_again(draft: Draft, ordinal: int, call: CallState, verdict: Verdict) -> None:
-    fact = e.CallJudged(
-        call.label, call.tool, call.definition, call.effect, call.args, call.objects, **_spoken(verdict)
-    )
-    draft.add(fact, call=ordinal)
-
-
-def _spoken(verdict: Verdict) -> dict[str, Any]:
-    """The part of a `CallJudged` that a verdict fills."""
-    return {
-        "verdict": verdict.verdict, "rule": verdict.rule, "policy": verdict.policy, "why": verdict.why,
-        "exclude": list(verdict.exclude),
-    }  # fmt: skip
 
 
 def stored_arguments(run: int, turn: int, ordinal: int) -> str:

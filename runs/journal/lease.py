@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import connection
 
 from runs.engine.limits import SECOND
-from runs.journal.append import Picture
+from runs.journal.append import Picture, renewed
 from runs.models import Run
 
 PG_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -53,12 +53,10 @@ def beat(picture: Picture) -> tuple[int, int | None, int]:
     clock = now()
     if row is None or row["lease_until"] is None:
         return picture.seq, None, clock
-    length = int(settings.AGENTOPS_LEASE * SECOND)
-    if row["lease_until"] - clock >= length // 2:
-        return row["seq"], row["lease_until"], clock
-    until = clock + length
+    until = renewed(row["lease_until"], clock)
     mine = Run.objects.filter(pk=picture.run, epoch=picture.epoch, lease_until__isnull=False)
-    return row["seq"], until if mine.update(lease_until=until, due_at=until) else None, clock
+    ours = until == row["lease_until"] or mine.update(lease_until=until, due_at=until)
+    return row["seq"], until if ours else None, clock
 
 
 def due(limit: int = 500) -> list[int]:
