@@ -1,6 +1,6 @@
 """Acceptance: what turns a claimed finish into `succeeded`. Only evidence counts, never what the model says."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,10 @@ class Proof:
     call: str
     tool: str
     seq: int
-    evidence: tuple[str, ...] = ()
-    met: tuple[str, ...] = ()
-    objects: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
+    evidence: Collection[str] = ()
+    met: Collection[str] = ()
+    objects: Collection[str] = ()
+    changed: Collection[str] = ()
 
 
 def meets(

@@ -14,7 +14,6 @@ from queue import SimpleQueue
 from typing import Any
 
 from runs.engine.canonical import to_json
-from runs.engine.limits import SECOND
 from runs.engine.next_step import ASK
 from runs.journal.faultpoint import faultpoint
 from runs.providers.base import Answer, Provider, ProviderError, Request
@@ -110,8 +109,7 @@ def call_flight(
             kind = Kind.FATAL if tool.spec.effect.again else Kind.UNKNOWN
             return Outcome(kind=kind, status=f"the tool raised {type(error).__name__}")
 
-    effect = tool.spec.effect != "read"
-    return Flight(-1, how, work, tool.spec.deadline, effect=effect, key=key)
+    return Flight(-1, how, work, tool.spec.deadline, effect=tool.spec.effect != "read", key=key, args=args)
 
 
 def proven(tool: Tool, outcome: Outcome) -> Outcome:
@@ -120,8 +118,3 @@ def proven(tool: Tool, outcome: Outcome) -> Outcome:
     if claims_nothing and not tool.spec.effect.again and outcome.proof is None:
         return Outcome(kind=Kind.UNKNOWN, status=outcome.status or "failed without proof of no effect")
     return outcome
-
-
-def due_at(outcome: Outcome, now: int) -> int:
-    """When a retryable call may start again; an hour at most, whatever the remote says."""
-    return now + int(min(outcome.retry_after, 3600.0) * SECOND) if outcome.kind == Kind.RETRYABLE else 0

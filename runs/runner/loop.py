@@ -17,7 +17,6 @@ from django.db import DatabaseError, connection, transaction
 from runs.catalog import catalog
 from runs.engine import events as e
 from runs.engine.canonical import digest, operation_key, to_json
-from runs.engine.events import UnknownEvent
 from runs.engine.limits import SECOND
 from runs.engine.messages import Vanished
 from runs.engine.next_step import ASK, AskModel, Probe, Record, Start, Stop, Wait, next_step, stop_entry
@@ -56,7 +55,7 @@ def advance(run_id: int) -> None:
         log.info("run %s: lease lost", run_id)
     except (Tampered, RowMoved, Vanished) as error:
         _stop(run, "integrity", str(error))
-    except (UnknownModel, UnknownEvent) as error:
+    except (UnknownModel, e.UnknownEvent) as error:
         _stop(run, "unreadable", str(error))
     except DatabaseError:
         raise
@@ -178,9 +177,8 @@ class Runner:
             payload = to_json(self.transcript.next_message(draft, ask.new_segment))
             if ask.new_segment:
                 reason = "bytes" if state.segment else "start"
-                draft.add(
-                    e.SegmentStarted(state.segment + 1, reason, state.segment_bytes, self.transcript.tools_digest)
-                )
+                tools = self.transcript.tools_digest
+                draft.add(e.SegmentStarted(state.segment + 1, reason, state.segment_bytes, tools))
             draft.add(e.ModelAsked(1, len(payload.encode()), deadline), turn=state.turn + 1, payload=payload)
         return ask_flight(self.provider, self.transcript.request, ASK_SECONDS)
 
@@ -193,13 +191,12 @@ class Runner:
         tool = catalog().tools[call.tool]
         key = call.key or operation_key(self.picture.uid, turn, ordinal, call.revision, call.definition, args)
         half = int(tool.spec.retention / 2 * SECOND) if tool.spec.effect == Effect.KEYED else 0
-        draft.add(
-            e.CallStarted(
-                key, call.attempt + 1, draft.now + int(tool.spec.deadline * SECOND), via, request=call.args,
-                resend_until=(call.started or draft.now) + half if half else 0, look_up=tool.look_up is not None,
-            ),
-            call=ordinal,
+        deadline = draft.now + int(tool.spec.deadline * SECOND)
+        fact = e.CallStarted(
+            key, call.attempt + 1, deadline, via, request=call.args, look_up=tool.look_up is not None,
+            resend_until=(call.started or draft.now) + half if half else 0,
         )  # fmt: skip
+        draft.add(fact, call=ordinal)
         return self._flight(draft, ordinal, "run", args, key)
 
     def _probe(self, draft: Draft, ordinal: int, how: str) -> Flight | None:
@@ -208,19 +205,17 @@ class Runner:
         if digest(args) != call.args:
             raise Tampered(f"the stored arguments of call {ordinal} were changed")
         number = call.probes + 1
+        draft.add(e.CallProbed(number, how, "asked"), call=ordinal)
         if how == "resend" and not gate.may_resend(draft, ordinal, args):
             due = draft.state.limits.probe_due(draft.now, number)
-            draft.add(e.CallProbed(number, how, "asked"), call=ordinal)
             draft.add(e.CallProbed(number, how, "told", "inconclusive", due), call=ordinal)
             return None
-        draft.add(e.CallProbed(number, how, "asked"), call=ordinal)
         return self._flight(draft, ordinal, how, args, call.key)
 
     def _flight(self, draft: Draft, ordinal: int, how: str, args: str, key: str) -> Flight:
         call = draft.state.calls[ordinal]
         flight = call_flight(catalog().tools[call.tool], how, args, key, self.facts, self._may_send)
-        flight.ordinal, flight.turn, flight.revision, flight.args = ordinal, draft.state.turn, call.revision, args
-        return flight
+        return replace(flight, ordinal=ordinal, turn=draft.state.turn, revision=call.revision)
 
     def _may_send(self) -> bool:
         return self.picture.lease_until is not None and self.now() < self.picture.lease_until
@@ -230,8 +225,8 @@ class Runner:
         call, turn = draft.state.calls[ordinal], draft.state.turn
         place = (turn, ordinal, call.revision)
         for entry in draft.entries:
-            if isinstance(entry.fact, e.CallJudged) and (entry.ordinal, entry.revision) == place[1:] and entry.payload:
-                self.arguments[place] = entry.payload
+            if isinstance(entry.fact, e.CallJudged) and entry.payload:
+                self.arguments[entry.turn, entry.ordinal, entry.revision] = entry.payload
         if place not in self.arguments or call.approval:
             self.arguments[place] = gate.stored_arguments(self.picture.run, turn, ordinal)
         return self.arguments[place]
@@ -242,7 +237,7 @@ class Runner:
                 answers.record_answer(draft, flight, self.transcript.labels, self.tools)
             return
         record = answers.record_outcome if flight.how == "run" else answers.record_probe
-        record(draft, flight, flight.args, self.inputs)
+        record(draft, flight, self.inputs)
 
     def _late(self, flight: Flight) -> None:
         """Add late evidence without a lease, under the row's lock: whoever holds the lease keeps it as it is."""
@@ -251,7 +246,7 @@ class Runner:
         with transaction.atomic():
             run = Run.objects.select_for_update().get(pk=self.picture.run)
             draft = Draft(picture_of(run), lease.now())
-            answers.late(draft, flight, flight.args, self.inputs)
+            answers.late(draft, flight, self.inputs)
             if draft.entries:
                 append(draft)
 
