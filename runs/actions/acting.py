@@ -24,8 +24,6 @@ UNSOUND = "The stored data of this run does not match its record. An admin must 
 class Refused(Exception):
     """An act that is not done. `status` is the HTTP status that fits; the message says what to do."""
 
-    status = 409
-
     def __init__(self, message: str, status: int = 409) -> None:
         """409 conflict, 410 expired, 412 changed, 403 no right, 404 absent, 422 invalid."""
         super().__init__(message)

@@ -4,8 +4,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runs.engine.canonical import to_json
-
 Check = Mapping[str, Any]
 
 
@@ -50,11 +48,6 @@ def missing(checks: Iterable[Check], cited: Iterable[str], proofs: list[Proof]) 
         elif not any(_fresh(p, evidence, proofs) for p in sources):
             lacks.append(f"evidence {evidence!r} is older than the last change of what it shows: read it again")
     return lacks
-
-
-def result_text(lacks: list[str]) -> str:
-    """The observation of a refused finish."""
-    return to_json({"outcome": "not_finished", "missing": lacks})
 
 
 def _held(check: str, proofs: list[Proof]) -> bool:

@@ -254,7 +254,8 @@ AFTER_END = (LateEvidence, IncidentOpened, SignedOff, PayloadErased, NoteAdded)
 
 def dump(fact: Fact) -> Body:
     """Body of a fact as JSON values, defaults left out, ``v`` only from version 2 on."""
-    body = {f.name: value for f in fields(fact) if (value := getattr(fact, f.name)) != _default(f)}
+    default = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(fact)}
+    body = {name: value for name, plain in default.items() if (value := getattr(fact, name)) != plain}
     return body if fact.VERSION == 1 else {"v": fact.VERSION, **body}
 
 
@@ -268,9 +269,3 @@ def load(kind: str, body: Body) -> Fact:
         return cls(**{name: value for name, value in body.items() if name != "v"})
     except TypeError as error:
         raise UnknownEvent(f"{kind}: {error}") from error
-
-
-def _default(f: Any) -> Any:
-    if f.default is not MISSING:
-        return f.default
-    return f.default_factory() if f.default_factory is not MISSING else MISSING

@@ -65,10 +65,6 @@ def run_started(state: RunState, entry: e.Entry, fact: e.RunStarted) -> RunState
     return replace(state, limits=limits, checks=fact.checks, starter=fact.starter, unattended=fact.unattended)
 
 
-def segment_started(state: RunState, entry: e.Entry, fact: e.SegmentStarted) -> RunState:
-    return replace(state, segment=fact.segment, segment_bytes=0, segment_seq=entry.seq)
-
-
 def model_asked(state: RunState, entry: e.Entry, fact: e.ModelAsked) -> RunState:
     tries = state.ask.tries if state.ask else 0
     state = replace(state, ask=Ask(attempt=fact.attempt, tries=tries, epoch=entry.epoch))
@@ -176,20 +172,8 @@ def call_settled(state: RunState, entry: e.Entry, fact: e.CallSettled) -> RunSta
     return state
 
 
-def question_asked(state: RunState, entry: e.Entry, fact: e.QuestionAsked) -> RunState:
-    return _move(state, entry, "waiting", question=True)
-
-
 def question_answered(state: RunState, entry: e.Entry, fact: e.QuestionAnswered) -> RunState:
     return _move(_count(state, failures=0), entry, "done", outcome="ok", observation=fact.observation)
-
-
-def note_added(state: RunState, entry: e.Entry, fact: e.NoteAdded) -> RunState:
-    return replace(state, notes=[*state.notes, entry.seq][-50:]) if not state.end else state
-
-
-def pause_asked(state: RunState, entry: e.Entry, fact: e.PauseAsked) -> RunState:
-    return replace(state, paused=True)
 
 
 def _reopen(state: RunState) -> RunState:
@@ -204,14 +188,6 @@ def _reopen(state: RunState) -> RunState:
     return replace(state, stop=None, gave_up=False, ask=ask)
 
 
-def resumed(state: RunState, entry: e.Entry, fact: e.Resumed) -> RunState:
-    return replace(_reopen(state), paused=False)
-
-
-def limits_changed(state: RunState, entry: e.Entry, fact: e.LimitsChanged) -> RunState:
-    return replace(_reopen(state), limits=Limits.load(fact.limits))
-
-
 def cancel_asked(state: RunState, entry: e.Entry, fact: e.CancelAsked) -> RunState:
     touched = state.having("waiting", "ready")
     moved = {o: c.to("unknown" if c.maybe_sent else "withdrawn") for o, c in touched.items()}
@@ -219,22 +195,10 @@ def cancel_asked(state: RunState, entry: e.Entry, fact: e.CancelAsked) -> RunSta
     return replace(state, cancel=True, stop=stop, gave_up=False, calls={**state.calls, **moved})
 
 
-def finish_claimed(state: RunState, entry: e.Entry, fact: e.FinishClaimed) -> RunState:
-    return _move(state, entry, "done", outcome="ok")
-
-
 def finish_refused(state: RunState, entry: e.Entry, fact: e.FinishRefused) -> RunState:
     """Refuse a finish by tool, or a claim by text alone, which is no call."""
     state = _count(state, claims=state.n.claims + fact.counted)
     return _move(state, entry, "done", outcome="ok", observation=fact.observation) if entry.ordinal else state
-
-
-def run_stopped(state: RunState, entry: e.Entry, fact: e.RunStopped) -> RunState:
-    return replace(state, stop=Stop(fact.status, fact.reason))
-
-
-def run_ended(state: RunState, entry: e.Entry, fact: e.RunEnded) -> RunState:
-    return replace(state, end=fact.status, stop=None, paused=False)
 
 
 def late_evidence(state: RunState, entry: e.Entry, fact: e.LateEvidence) -> RunState:
@@ -247,17 +211,10 @@ def late_evidence(state: RunState, entry: e.Entry, fact: e.LateEvidence) -> RunS
     return state.with_call(entry.ordinal, replace(call, late=late))
 
 
-def signed_off(state: RunState, entry: e.Entry, fact: e.SignedOff) -> RunState:
-    return replace(state, stop=None) if state.tampered else state
-
-
-def nothing(state: RunState, entry: e.Entry, fact: e.Fact) -> RunState:
-    return state
-
-
+# What a fact of each kind (f), with its entry (x), makes of a state (s).
 EVOLVE: dict[type[e.Fact], Callable[[RunState, e.Entry, Any], RunState]] = {
     e.RunStarted: run_started,
-    e.SegmentStarted: segment_started,
+    e.SegmentStarted: lambda s, x, f: replace(s, segment=f.segment, segment_bytes=0, segment_seq=x.seq),
     e.ModelAsked: model_asked,
     e.ModelAnswered: model_answered,
     e.ModelFailed: model_failed,
@@ -270,19 +227,19 @@ EVOLVE: dict[type[e.Fact], Callable[[RunState, e.Entry, Any], RunState]] = {
     e.CallEnded: call_ended,
     e.CallProbed: call_probed,
     e.CallSettled: call_settled,
-    e.QuestionAsked: question_asked,
+    e.QuestionAsked: lambda s, x, f: _move(s, x, "waiting", question=True),
     e.QuestionAnswered: question_answered,
-    e.NoteAdded: note_added,
-    e.PauseAsked: pause_asked,
-    e.Resumed: resumed,
-    e.LimitsChanged: limits_changed,
+    e.NoteAdded: lambda s, x, f: s if s.end else replace(s, notes=[*s.notes, x.seq][-50:]),
+    e.PauseAsked: lambda s, x, f: replace(s, paused=True),
+    e.Resumed: lambda s, x, f: replace(_reopen(s), paused=False),
+    e.LimitsChanged: lambda s, x, f: replace(_reopen(s), limits=Limits.load(f.limits)),
     e.CancelAsked: cancel_asked,
-    e.FinishClaimed: finish_claimed,
+    e.FinishClaimed: lambda s, x, f: _move(s, x, "done", outcome="ok"),
     e.FinishRefused: finish_refused,
-    e.RunStopped: run_stopped,
-    e.RunEnded: run_ended,
+    e.RunStopped: lambda s, x, f: replace(s, stop=Stop(f.status, f.reason)),
+    e.RunEnded: lambda s, x, f: replace(s, end=f.status, stop=None, paused=False),
     e.LateEvidence: late_evidence,
-    e.IncidentOpened: nothing,
-    e.SignedOff: signed_off,
-    e.PayloadErased: nothing,
+    e.IncidentOpened: lambda s, x, f: s,
+    e.SignedOff: lambda s, x, f: replace(s, stop=None) if s.tampered else s,
+    e.PayloadErased: lambda s, x, f: s,
 }

@@ -18,7 +18,7 @@ from runs.engine.limits import SECOND
 from runs.engine.next_step import Wait, next_step, status_of
 from runs.engine.state import CallState, RunState, dumps, loads
 from runs.journal import rows
-from runs.journal.chain import body_text, event_hash, sha
+from runs.journal.chain import body_text, event_hash, header, sha
 from runs.journal.faultpoint import faultpoint
 from runs.models import Policy, Run
 
@@ -137,10 +137,7 @@ def _event_rows(old: Picture, entries: list[e.Entry], state: bytes) -> tuple[lis
         payload = sha(entry.payload) if entry.payload is not None else None
         last = state if entry is entries[-1] else None
         head = event_hash(old.uid, entry, body, payload, last, head)
-        out.append([
-            old.run, entry.seq, entry.fact.kind, entry.turn, entry.ordinal, entry.revision, entry.actor, entry.person,
-            entry.epoch, entry.t, body, entry.payload, payload, last, head,
-        ])  # fmt: skip
+        out.append([old.run, *header(entry), body, entry.payload, payload, last, head])
     return out, head
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from runs.engine import events as e
 from runs.engine.canonical import canonical
@@ -21,24 +22,25 @@ def body_text(fact: e.Fact) -> str:
     return canonical(e.dump(fact))
 
 
+def header(entry: e.Entry) -> list[Any]:
+    """Where, by whom and when: the same columns in the row and in the hash."""
+    place = [entry.seq, entry.fact.kind, entry.turn, entry.ordinal, entry.revision]
+    return [*place, entry.actor, entry.person, entry.epoch, entry.t]
+
+
 def event_hash(
     uid: str, entry: e.Entry, body: str, payload: bytes | None, state: bytes | None, previous: bytes
 ) -> bytes:
     """Hash of one event: domain, header, digests, body, hash of the event before. Such a list has one JSON text."""
-    parts = [
-        DOMAIN, uid, entry.seq, entry.fact.kind, entry.turn, entry.ordinal, entry.revision, entry.actor, entry.person,
-        entry.epoch, entry.t, payload.hex() if payload else None, state.hex() if state else None, body, previous.hex(),
-    ]  # fmt: skip
+    digests = [found.hex() if found else None for found in (payload, state)]
+    parts = [DOMAIN, uid, *header(entry), *digests, body, previous.hex()]
     return sha(json.dumps(parts, separators=(",", ":"), ensure_ascii=False))
 
 
 def entry_of(event: Event) -> e.Entry:
     """The engine's form of a stored event."""
-    return e.Entry(
-        fact=e.load(event.kind, json.loads(event.body)), turn=event.turn, ordinal=event.ordinal,
-        revision=event.revision, actor=event.actor, person=event.person_id, t=event.at, payload=event.payload,
-        seq=event.seq, epoch=event.epoch,
-    )  # fmt: skip
+    fact, place = e.load(event.kind, json.loads(event.body)), (event.turn, event.ordinal, event.revision)
+    return e.Entry(fact, *place, event.actor, event.person_id, event.at, event.payload, event.seq, event.epoch)
 
 
 def event_faults(run: Run, event: Event, entry: e.Entry, previous: bytes) -> Iterator[str]:

@@ -42,8 +42,3 @@ class AgentVersion(models.Model):
     def identity(self) -> str:
         """``slug vN@digest``: what a run records of the version that it keeps."""
         return f"{self}@{digest(canonical(self.definition))[:16]}"
-
-    @property
-    def tools(self) -> list[str]:
-        """Names of the tools that the agent may propose, host tools left out."""
-        return list(self.definition["tools"])

@@ -63,11 +63,6 @@ class Run(models.Model):
         """True after succeeded, failed or cancelled."""
         return self.status in machines.RUN_ENDS
 
-    @property
-    def stopped(self) -> bool:
-        """True in a resumable stop."""
-        return self.status in machines.RUN_STOPS
-
 
 class Event(models.Model):
     """One fact, append-only. The chain hashes the payload's digest: a payload can be erased and it still verifies."""

@@ -95,7 +95,7 @@ def _finish(draft: Draft, ordinal: int, cited: list[str]) -> None:
     """Judge a claimed finish on committed rows; a note that the model has not read yet refuses it, uncounted."""
     unread = ["a person left a note: read it first"] if draft.state.notes else []
     if lacks := unread or acceptance.missing(draft.state.checks, cited, _proofs(draft)):
-        observed = acceptance.result_text(lacks)
+        observed = to_json({"outcome": "not_finished", "missing": lacks})
         draft.add(e.FinishRefused(lacks, not unread, digest(observed)), call=ordinal, payload=observed)
         return
     if faults := verify(Run.objects.get(pk=draft.picture.run)):

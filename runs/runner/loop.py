@@ -101,7 +101,7 @@ class Runner:
         self.in_hand: list[Flight] = []
         self.arguments: dict[tuple[int, int, int], str] = {}
         self.began, self.turns = time.monotonic(), 0
-        self._synchronise(clock)
+        self.skew = clock - time.time_ns() // 1000
 
     def step(self) -> bool:
         """Record what is in hand, decide, append, launch; False when the run waits or has ended."""
@@ -288,7 +288,7 @@ class Runner:
 
     def _beat(self) -> None:
         seq, until, clock = lease.beat(self.picture)
-        self._synchronise(clock)
+        self.skew = clock - time.time_ns() // 1000
         if until is None:
             raise LeaseLost(f"run {self.picture.run}")
         self.picture = replace(self.picture, lease_until=until)
@@ -317,6 +317,3 @@ class Runner:
             return False
         self.began, self.turns = time.monotonic(), 0
         return bool(lease.due(1))
-
-    def _synchronise(self, clock: int) -> None:
-        self.skew = clock - time.time_ns() // 1000
