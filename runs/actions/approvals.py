@@ -97,13 +97,14 @@ def attest(
         if verdict == "again":
             return _again(draft, ordinal, because)
         done = verdict == "happened"
-        shown = messages.observation(
-            "ok" if done else "not_executed", "attested by a person", {"reference": reference, "note": why}, (), "", ""
-        )
-        effect: dict[str, Any] = {"outcome": "ok", "met": _met_by(draft, ordinal), "changed": list(call.objects)}
+        known: dict[str, Any] = {"status": "attested by a person"}
+        told = {"reference": reference, "note": why}
+        shown = messages.observation("ok" if done else "not_executed", known["status"], told)
+        if done:
+            known |= {"outcome": "ok", "met": _met_by(draft, ordinal), "changed": list(call.objects)}
         fact = e.CallSettled(
-            "done" if done else "not_executed", "human", status="attested by a person", effect_ref=said(reference, 200),
-            observation=digest(shown), after_cancel=draft.state.cancel, why=because, **(effect if done else {}),
+            "done" if done else "not_executed", "human", effect_ref=said(reference, 200), observation=digest(shown),
+            after_cancel=draft.state.cancel, why=because, **known,
         )  # fmt: skip
         draft.state_fact(fact, call=ordinal, payload=shown)
     return None

@@ -1,14 +1,15 @@
 """Acceptance: what turns a claimed finish into `succeeded`. Only evidence counts, never what the model says."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from runs.engine.frozen import Frozen
+
 Check = Mapping[str, Any]
+Values = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Proof:
+class Proof(Frozen):
     """One ok outcome of the run, as its `Call` row has it; `seq` orders outcomes and changes."""
 
     call: str
@@ -20,9 +21,7 @@ class Proof:
     changed: Collection[str] = ()
 
 
-def meets(
-    checks: Iterable[Check], tool: str, args: Mapping[str, Any], data: Any, inputs: Mapping[str, Any]
-) -> list[str]:
+def meets(checks: Iterable[Check], tool: str, args: Values, data: Any, inputs: Values) -> list[str]:
     """Ids of the checks that an ok outcome of `tool` meets."""
     known = {**args, **(data if isinstance(data, Mapping) else {})}
     return [

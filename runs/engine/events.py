@@ -5,8 +5,10 @@ number and a hash. Bodies are small and enough for `evolve`; what is large or ma
 arguments, results) is the payload, of which the chain keeps the digest. A changed body raises `VERSION` of its class.
 """
 
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, ClassVar, dataclass_transform
+from dataclasses import MISSING, field, fields
+from typing import Any, ClassVar
+
+from runs.engine.frozen import Frozen
 
 Body = dict[str, Any]
 
@@ -15,16 +17,10 @@ class UnknownEvent(ValueError):
     """This code cannot read an event of this kind or version; newer code wrote it."""
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class Fact:
-    """Base of all facts: every subclass is a frozen dataclass; `kind` is its name."""
+class Fact(Frozen):
+    """Base of all facts: `kind` is the name of the class."""
 
     VERSION: ClassVar[int] = 1
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def __init_subclass__(cls) -> None:
-        """Make the subclass a frozen dataclass."""
-        dataclass(frozen=True)(cls)
 
     @property
     def kind(self) -> str:
@@ -32,8 +28,7 @@ class Fact:
         return type(self).__name__
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Frozen):
     """A fact, where in the run it belongs, who stated it and when (microseconds since 1970)."""
 
     fact: Fact
@@ -48,8 +43,7 @@ class Entry:
     epoch: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Found:
+class Found(Frozen, kw_only=True):
     """What is known of a call that came to an end: told by its end, by what settles it, or too late."""
 
     status: str = ""
@@ -192,11 +186,11 @@ class NoteAdded(Fact):
 
 
 class PauseAsked(Fact):
-    pass
+    """Begin nothing new."""
 
 
 class Resumed(Fact):
-    pass
+    """Go on after a pause or a stop."""
 
 
 class CancelAsked(Fact):

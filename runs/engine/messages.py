@@ -7,12 +7,12 @@ result, in the model's order, in the next user message. Everything from outside 
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from runs.engine import events as e
 from runs.engine.canonical import BadJson, strict_loads, to_json
+from runs.engine.frozen import Frozen
 from runs.engine.limits import CALLS_PER_TURN
 from runs.engine.state import RunState
 
@@ -35,8 +35,7 @@ class Vanished(LookupError):
     """A stored result or message is gone: that is tampering, and is not papered over (invariant 9)."""
 
 
-@dataclass(frozen=True)
-class Proposal:
+class Proposal(Frozen):
     """One call as the model proposed it: its label to answer with, and the raw text of its arguments."""
 
     label: str
@@ -86,14 +85,15 @@ def opening(goal: str, inputs: Mapping[str, Any], facts: Mapping[str, Any]) -> l
     """
     given = [("input", "trust", name, v) for name, v in inputs.items()]
     given += [("fact", "source", name, v) for name, v in facts.items()]
-    lines = (
-        f'<{tag} name="{escape(name)}" {origin}="{escape(v[origin])}">{escape(str(v["value"]))}</{tag}>'
+    return [text(f"Goal: {goal}")] + [
+        text(f'<{tag} name="{escape(name)}" {origin}="{escape(v[origin])}">{escape(str(v["value"]))}</{tag}>')
         for tag, origin, name, v in given
-    )
-    return [text(f"Goal: {goal}"), *map(text, lines)]
+    ]
 
 
-def observation(kind: str, status: str, data: Any, evidence: Iterable[str], source: str, version: str) -> str:
+def observation(
+    kind: str, status: str, data: Any, evidence: Iterable[str] = (), source: str = "", version: str = ""
+) -> str:
     """What the model is shown of an outcome; cut here, before it is first sent, never later."""
     shown: dict[str, Any] = {"outcome": kind}
     shown |= {"status": status} if status else {}

@@ -6,9 +6,9 @@ by somebody who is gone, and is in doubt.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from runs.engine import events as e
+from runs.engine.frozen import Frozen
 from runs.engine.limits import SECOND
 from runs.engine.machines import STOP_REASONS
 from runs.engine.state import CallState, RunState
@@ -18,46 +18,40 @@ BEAT = SECOND
 FATAL_ASKS = {"refusal": "refused", "auth": "auth"}
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(Frozen):
     """Facts that follow from what is recorded; they need nobody's leave."""
 
     entries: tuple[e.Entry, ...]
 
 
-@dataclass(frozen=True)
-class AskModel:
+class AskModel(Frozen):
     """Send the conversation to the model; attempt 1 begins a turn."""
 
     attempt: int
     new_segment: bool = False
 
 
-@dataclass(frozen=True)
-class Start:
+class Start(Frozen):
     """Judge these calls once more and start them."""
 
     ordinals: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(Frozen):
     """Find out what became of an unknown call: `how` is resend or lookup."""
 
     ordinal: int
     how: str
 
 
-@dataclass(frozen=True)
-class Wait:
+class Wait(Frozen):
     """Nothing to do before `until` (None: not by itself) because of `why`."""
 
     until: int | None
     why: str
 
 
-@dataclass(frozen=True)
-class Stop:
+class Stop(Frozen):
     """Stop with a reason of `STOP_REASONS`."""
 
     reason: str
@@ -67,8 +61,7 @@ class Stop:
 Step = Record | AskModel | Start | Probe | Wait | Stop
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(Frozen):
     """What the rules look at."""
 
     state: RunState

@@ -5,12 +5,13 @@ engine knows no roles and no database: `journal/gate.py` brings the current poli
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from runs.engine.frozen import Frozen
 from runs.engine.toolspec import Effect, Risk, ToolSpec
 
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
@@ -80,8 +81,7 @@ class Policy(Exact):
             raise BadPolicy(f"policy {number}: {'; '.join(problems)}") from error
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Frozen):
     """What the policy says about a call. `exclude` are people who may not decide; `expires` seconds, 0 for never."""
 
     verdict: str

@@ -4,10 +4,11 @@ Full names here, short keys only in the stored text: the state is written with e
 """
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Self, TypeVar
 
 from runs.engine.canonical import digest
+from runs.engine.frozen import Frozen
 from runs.engine.limits import DEFAULTS, Limits
 from runs.engine.machines import CALL, CALL_ENDS, move
 
@@ -37,8 +38,7 @@ def replace(old: S, **changes: Any) -> S:
     return new
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(Frozen):
     """Frozen dataclasses that leave defaults out of their stored form."""
 
     def dump(self) -> dict[str, Any]:
@@ -53,7 +53,6 @@ class Stored:
         return cls(**{LONG[key]: value for key, value in stored.items()})
 
 
-@dataclass(frozen=True)
 class CallState(Stored):
     """One call of the open turn. Times are microseconds; `args`, `action`, `observation` are digests.
 
@@ -129,7 +128,6 @@ class CallState(Stored):
         return None
 
 
-@dataclass(frozen=True)
 class Ask(Stored):
     """An open request to the model: its attempt, who sent it, and why it failed, if it did.
 
@@ -143,7 +141,6 @@ class Ask(Stored):
     why: str = ""
 
 
-@dataclass(frozen=True)
 class Counts(Stored):
     """What was used up; `repeats`, `failures`, `refusals`, `claims` are rows without a break."""
 
@@ -157,7 +154,6 @@ class Counts(Stored):
     claims: int = 0
 
 
-@dataclass(frozen=True)
 class Stop(Stored):
     """A resumable stop."""
 
@@ -165,7 +161,6 @@ class Stop(Stored):
     reason: str = ""
 
 
-@dataclass(frozen=True)
 class RunState(Stored):
     """The fold of a run's events."""
 

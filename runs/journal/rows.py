@@ -82,10 +82,7 @@ def late_row(entry: e.Entry, fact: e.LateEvidence) -> dict[str, Any]:
 
 
 # Facts whose rows are written one by one through the ORM: never in the hot path.
-RARE = (
-    e.ApprovalRequested | e.ApprovalClosed | e.Decided | e.QuestionAsked | e.QuestionAnswered | e.CancelAsked
-    | e.RunEnded
-)  # fmt: skip
+APPROVALS, QUESTIONS = e.ApprovalRequested | e.ApprovalClosed | e.Decided, e.QuestionAsked | e.QuestionAnswered
 
 
 def is_rare(entry: e.Entry, touched: Container[tuple[int, int]]) -> bool:
@@ -95,7 +92,7 @@ def is_rare(entry: e.Entry, touched: Container[tuple[int, int]]) -> bool:
             return (entry.turn, entry.ordinal) not in touched
         case e.CallStarted(via=via):
             return via == "approval"
-    return isinstance(entry.fact, RARE)
+    return isinstance(entry.fact, APPROVALS | QUESTIONS | e.CancelAsked | e.RunEnded)
 
 
 def write_rare(run: int, entry: e.Entry) -> None:

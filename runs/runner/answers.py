@@ -135,9 +135,8 @@ def known_of(
     keys = list(tool.spec.object_keys(values)) if tool.spec.effect != "read" else []
     changed = (keys if outcome.changed is None else list(outcome.changed)) if ok else []
     evidence = [storable(x, 200) for x in outcome.evidence] if ok else []
-    shown = messages.observation(
-        outcome.kind.value, outcome.status, outcome.data, evidence, outcome.source, outcome.version
-    )
+    origin = outcome.source, outcome.version
+    shown = messages.observation(outcome.kind, outcome.status, outcome.data, evidence, *origin)
     met = acceptance.meets(draft.state.checks, tool.name, values, outcome.data, inputs) if ok else []
     return {
         "status": storable(outcome.status), "effect_ref": storable(outcome.effect_ref, 200),
@@ -168,10 +167,8 @@ def late(draft: Draft, flight: Flight, inputs: Mapping[str, Any]) -> None:
     if outcome.kind in (Kind.UNKNOWN, Kind.RETRYABLE) or (flight.how == "resend" and outcome.kind != Kind.OK):
         return
     known, shown = known_of(draft, tool, outcome, flight.args, inputs)
-    draft.add(
-        e.LateEvidence(outcome.kind.value, flight.key, **known), call=flight.ordinal, turn=flight.turn,
-        revision=flight.revision, actor="tool", payload=shown,
-    )  # fmt: skip
+    place = {"call": flight.ordinal, "turn": flight.turn, "revision": flight.revision}
+    draft.add(e.LateEvidence(outcome.kind.value, flight.key, **known), **place, actor="tool", payload=shown)
     differs = row.status in ("done", "not_executed") and row.outcome != outcome.kind
     if differs or draft.state.end:
         held = f"call {flight.turn}.{flight.ordinal} {row.tool} was held to be {row.status}"
