@@ -95,17 +95,12 @@ def _real(text: str) -> float:
     return value
 
 
-def _inspect(value: Any) -> None:
+def _inspect(value: Any, depth: int = 0) -> None:
     """Refuse deep nesting, and the one character that PostgreSQL cannot store."""
-    level, depth = [value], -1
-    while level:
-        depth += 1
-        if depth > DEPTH:
-            raise BadJson(f"nested deeper than {DEPTH}")
-        inner: list[Any] = []
-        for item in level:
-            if isinstance(item, str) and "\0" in item:
-                raise BadJson("a string holds the character NUL")
-            if isinstance(item, dict | list):
-                inner += [*item, *item.values()] if isinstance(item, dict) else item
-        level = inner
+    if depth > DEPTH:
+        raise BadJson(f"nested deeper than {DEPTH}")
+    if isinstance(value, str) and "\0" in value:
+        raise BadJson("a string holds the character NUL")
+    if isinstance(value, dict | list):
+        for item in [*value, *value.values()] if isinstance(value, dict) else value:
+            _inspect(item, depth + 1)

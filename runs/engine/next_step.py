@@ -143,11 +143,9 @@ def start(s: Situation) -> Step | None:
     ordinals = _startable(s)
     if not ordinals:
         return None
-    limits, n = s.state.limits, s.state.n
-    for reason, used_up in (("calls", n.calls >= limits.calls), ("time", n.ms >= limits.ms)):
-        if used_up:
-            return flying(s) or Stop(reason)
-    return Start(ordinals[: max(1, limits.calls - n.calls)])
+    if reason := _used_up(s.state, "calls", "time"):
+        return flying(s) or Stop(reason)
+    return Start(ordinals[: max(1, s.state.limits.calls - s.state.n.calls)])
 
 
 def flying(s: Situation) -> Step | None:
@@ -183,19 +181,11 @@ def turn_complete(s: Situation) -> Step | None:
     """12: everything of the turn is settled: limits, then the next question to the model."""
     if s.state.ask:
         return None
-    state, limits = s.state, s.state.limits
-    signature = state.turn_signature
+    state, signature = s.state, s.state.turn_signature
     repeated = state.n.repeats + 2 if signature and signature == state.signature else 1
-    if state.n.turns >= limits.turns:
-        return Stop("turns")
-    if state.n.ms >= limits.ms:
-        return Stop("time")
-    if repeated >= limits.repeats:
-        return Stop("repeats")
-    for reason in ("failures", "refusals", "claims"):
-        if getattr(state.n, reason) >= getattr(limits, reason):
-            return Stop(reason)
-    return AskModel(1, new_segment=not state.segment or state.segment_bytes >= limits.segment_bytes)
+    if reason := _used_up(state, "turns", "time", "repeats", "failures", "refusals", "claims", repeats=repeated):
+        return Stop(reason)
+    return AskModel(1, new_segment=not state.segment or state.segment_bytes >= state.limits.segment_bytes)
 
 
 def ask_again(s: Situation) -> Step | None:
@@ -251,6 +241,12 @@ def stop_entry(state: RunState, stop: Stop) -> e.Entry:
 def unfinished(state: RunState) -> list[str]:
     """The calls of the open turn to which something may still happen, in words."""
     return [f"call:{state.turn}.{o} {c.tool} {c.status}" for o, c in sorted(state.calls.items()) if not c.ended]
+
+
+def _used_up(state: RunState, *reasons: str, **counted: int) -> str | None:
+    """The first of these limits that is reached."""
+    used, limits = {**vars(state.n), "time": state.n.ms, **counted}, {**dict(state.limits), "time": state.limits.ms}
+    return next((reason for reason in reasons if used[reason] >= limits[reason]), None)
 
 
 def _probe(s: Situation, cancelled: bool = False) -> Probe | Wait | None:

@@ -5,7 +5,7 @@ IMMEDIATE (with the ORM row by row the speed goals are out of reach: spine.md 4)
 """
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -14,13 +14,14 @@ from django.db import connection, transaction
 from runs import notify
 from runs.engine import events as e
 from runs.engine.evolve import evolve, is_progress
+from runs.engine.frozen import Frozen
 from runs.engine.limits import SECOND
 from runs.engine.next_step import Wait, next_step, status_of
 from runs.engine.state import CallState, RunState, dumps, loads
 from runs.journal import rows
 from runs.journal.chain import body_text, event_hash, header, sha
 from runs.journal.faultpoint import faultpoint
-from runs.models import Policy, Run
+from runs.models import Event, Policy, Run
 
 
 class Stale(Exception):
@@ -31,8 +32,7 @@ class LeaseLost(Exception):
     """Another worker holds the run: stop at once and send nothing more."""
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(Frozen):
     """What somebody believes about a run. It changes only after an append succeeded. Times are microseconds."""
 
     run: int
@@ -149,11 +149,6 @@ def _why_refused(old: Picture, policy: int | None) -> Exception:
     return Stale(f"run {old.run}: {moved}")
 
 
-EVENTS = {
-    "run_id": "bigint", "seq": "bigint", "kind": "varchar", "turn": "int", "ordinal": "int", "revision": "int",
-    "actor": "varchar", "person_id": "int", "epoch": "bigint", "at": "bigint", "body": "text", "payload": "text",
-    "payload_digest": "bytea", "state_digest": "bytea", "hash": "bytea",
-}  # fmt: skip
 Statement = tuple[str, list[Any]]
 
 
@@ -188,7 +183,8 @@ def _write(
 def _insert_events(events: list[list[Any]], fence: str) -> Statement:
     """INSERT of all events; on PostgreSQL typed, and only if the CTE `fence` has a row."""
     params = [value for row in events for value in row]
-    plain, typed = (f"({', '.join(marks)})" for marks in (["%s"] * len(EVENTS), (f"%s::{t}" for t in EVENTS.values())))
-    values = f"VALUES {', '.join([typed if fence else plain] + [plain] * (len(events) - 1))}"
-    source = f"SELECT v.* FROM {fence}, ({values}) v" if fence else values
-    return f"INSERT INTO runs_event ({', '.join(EVENTS)}) {source}", params
+    types = rows.types(Event)
+    plain, typed = ", ".join("%s" for _ in types), ", ".join(f"%s::{kind}" for kind in types.values())
+    values = "), (".join([typed if fence else plain] + [plain] * (len(events) - 1))
+    source = f"SELECT v.* FROM {fence}, (VALUES ({values})) v" if fence else f"VALUES ({values})"
+    return f"INSERT INTO runs_event ({', '.join(types)}) {source}", params

@@ -2,17 +2,17 @@
 
 import json
 from collections.abc import Container, Iterable
+from functools import cache
 from typing import Any
+
+from django.db import connection
+from django.db.models import Model
 
 from runs.engine import events as e
 from runs.engine.state import CallState
 from runs.models import Approval, Call, Decision, Question
 
-TYPES = {
-    "run_id": "bigint", "turn": "int", "ordinal": "int", "revision": "int", "attempt": "int", "deadline": "bigint",
-    "started_at": "bigint", "ended_at": "bigint", "ended_seq": "bigint", "presumed": "boolean",
-    "after_cancel": "boolean", "objects": "jsonb", "evidence": "jsonb", "met": "jsonb", "changed": "jsonb",
-}  # fmt: skip
+JSON = ("objects", "evidence", "met", "changed")
 EMPTY = {
     "arguments": "{}", "why": "", "detail": "", "effect_ref": "", "source": "", "version": "", "evidence": "[]",
     "met": "[]", "changed": "[]", "presumed": False, "after_cancel": False,
@@ -22,6 +22,12 @@ CallRow = tuple[dict[str, Any], bool]
 
 class RowMoved(Exception):
     """A row did not stand as the state said: somebody wrote beside the journal."""
+
+
+@cache
+def types(model: type[Model]) -> dict[str, str]:
+    """Columns of a table in their order, with their types, of text without the length: a cast would cut."""
+    return {str(f.column): str(f.db_type(connection)).split("(")[0] for f in model._meta.concrete_fields}
 
 
 def call_row(run: int, place: tuple[int, int], call: CallState, entries: Iterable[e.Entry]) -> CallRow:
@@ -46,7 +52,7 @@ def write_call(call: CallRow, fence: str) -> tuple[str, list[Any]]:
     row, is_new = call
     if is_new:
         row = EMPTY | row
-        marks = ", ".join(f"%s::{TYPES.get(column, 'text')}" if fence else "%s" for column in row)
+        marks = ", ".join(f"%s::{types(Call)[column]}" if fence else "%s" for column in row)
         source = f"SELECT {marks} FROM {fence}" if fence else f"VALUES ({marks})"
         return f"INSERT INTO runs_call ({', '.join(row)}) {source}", list(row.values())
     place = [row.pop(column) for column in ("run_id", "turn", "ordinal")]
@@ -121,7 +127,7 @@ def write_rare(run: int, entry: e.Entry) -> None:
             Question.objects.filter(run=run, status="open").update(status="withdrawn", closed_at=t)
         case e.LateEvidence() as fact:
             row = late_row(entry, fact)
-            values = {name: json.loads(v) if TYPES.get(name) == "jsonb" else v for name, v in row.items()}
+            values = {name: json.loads(v) if name in JSON else v for name, v in row.items()}
             Call.objects.filter(**place, status="not_executed").update(**values)
 
 
