@@ -11,7 +11,7 @@ from checks.files import CODE, parsed, python_files
 
 FUNCTION, MODULE = 40, 400
 SPINE = ("runs/engine", "runs/journal", "runs/runner", "runs/actions", "runs/models")
-SPINE_GOAL, SPINE_LIMIT = 2500, 2600
+SPINE_GOAL, SPINE_LIMIT = 2500, 2900
 EMPTY = {
     tokenize.COMMENT,
     tokenize.NL,

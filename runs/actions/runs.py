@@ -63,8 +63,8 @@ def start_run(
 def _create(starter: User, version: AgentVersion, opening: dict[str, Any], fact: e.RunStarted, request_key: str) -> Run:
     clock = now()
     run = Run.objects.create(
-        uid=uuid.uuid4().hex, agent_version=version, starter=starter, goal=opening["goal"], inputs=opening["inputs"],
-        facts=opening["facts"], request_key=request_key or None, started_at=clock, state=dumps(RunState()), due_at=None,
+        uid=uuid.uuid4().hex, agent_version=version, starter=starter, request_key=request_key or None, started_at=clock,
+        state=dumps(RunState()), **opening,
     )  # fmt: skip
     draft = Act(Picture.of(run), clock, starter)
     draft.state_fact(fact, payload=to_json(opening))

@@ -214,11 +214,7 @@ def dumps(state: RunState) -> str:
     out: dict[str, Any] = {"v": VERSION, **state.dump()}
     if state.calls:
         out["calls"] = {str(o): call for o, call in state.calls.items()}
-    return json.dumps(out, default=_dump, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def _dump(part: Stored | Limits) -> dict[str, Any]:
-    return part.dump()
+    return json.dumps(out, default=lambda part: part.dump(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def loads(text: str) -> RunState:

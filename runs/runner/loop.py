@@ -88,7 +88,7 @@ class Runner:
     def __init__(self, run: Run, picture: Picture, clock: int, opening: dict[str, Any]) -> None:
         """`clock` is the database's time at the claim; `opening` the recorded goal, inputs and facts."""
         definition = run.agent_version.definition
-        self.run, self.picture, self.opening = run, picture, opening
+        self.picture = picture
         self.tools = [name for name in definition["tools"] if name in catalog().tools]
         self.provider = provider_for(definition["model"], catalog().scripts)
         specs = [*(catalog().tools[name].spec for name in self.tools), *HOST_TOOLS.values()]
@@ -122,10 +122,9 @@ class Runner:
             faultpoint("after_intent" if flight.ordinal != ASK else "after_ask")
             self.flying[flight.ordinal] = flight
             flight.launch(self.landed)
-        if parked:
-            return False
-        self._wait()
-        return True
+        if not parked:
+            self._wait()
+        return not parked
 
     def now(self) -> int:
         """The database's time, in microseconds."""
@@ -268,8 +267,6 @@ class Runner:
 
     def _wait(self) -> None:
         """Wait for the first landing or a beat, then look whether others appended and what must be aborted."""
-        if not self.flying:
-            return
         try:
             self._land(self.landed.get(timeout=BEAT))
             while True:
@@ -307,7 +304,7 @@ class Runner:
         if run.epoch != self.picture.epoch or run.lease_until is None:
             raise LeaseLost(f"run {run.pk}")
         check_head(run)
-        self.picture = Picture.of(run, mine=True)
+        self.picture, self.arguments = Picture.of(run, mine=True), {}  # a draft that was dropped leaves no arguments
         if self.transcript.seq is not None:
             self.transcript.load(self.picture)
 

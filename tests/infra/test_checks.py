@@ -78,5 +78,5 @@ def test_only_code_counts_as_spine() -> None:
 
 def test_a_fat_spine_fails(tmp_path: Path) -> None:
     (tmp_path / "runs" / "engine").mkdir(parents=True)
-    assert sizes.spine_too_big(tree(tmp_path, runs__engine__a_py="x = 1\n" * 2600)) == []
-    assert sizes.spine_too_big(tree(tmp_path, runs__engine__a_py="x = 1\n" * 2601)) != []
+    assert sizes.spine_too_big(tree(tmp_path, runs__engine__a_py="x = 1\n" * sizes.SPINE_LIMIT)) == []
+    assert sizes.spine_too_big(tree(tmp_path, runs__engine__a_py="x = 1\n" * (sizes.SPINE_LIMIT + 1))) != []
