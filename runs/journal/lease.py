@@ -22,12 +22,21 @@ def now() -> int:
         return int(cursor.fetchone()[0])
 
 
+def local() -> int:
+    """This host's clock in microseconds: it is never set, and goes on while the machine sleeps."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1000
+
+
 def claim(run: int) -> tuple[Run, int] | None:
-    """Take the lease of a run that is due; returns its row and the database's time, or None if another was first.
+    """Take the lease of a run that is due; returns its row and the skew, or None if another was first.
+
+    The skew makes `local()` the database's time. It is taken from before the database was asked: a process that is
+    frozen in between then believes that its lease ended too early, never too late.
 
     Only `due_at <= now` lets anyone in, so a duplicate message costs nothing. A lease that had lapsed counts as a
     crash of its holder; the new epoch fences it.
     """
+    before = local()
     clock = PG_NOW if connection.vendor == "postgresql" else str(now())
     sql = f"""UPDATE runs_run SET epoch = epoch + 1,
         status = CASE WHEN status IN ('queued', 'waiting_approval', 'waiting_input') THEN 'running' ELSE status END,
@@ -41,22 +50,23 @@ def claim(run: int) -> tuple[Run, int] | None:
     if row is None:
         return None
     found = Run.objects.select_related("agent_version__agent").get(pk=run)
-    return (found, int(row[1])) if found.epoch == row[0] else None
+    return (found, int(row[1]) - before) if found.epoch == row[0] else None
 
 
 def beat(picture: Picture) -> tuple[int, int | None, int]:
-    """(seq, lease_until, database time) as they stand; `lease_until` is None when the lease is no longer ours.
+    """(seq, lease_until, skew) as they stand; `lease_until` is None when the lease is no longer ours.
 
     Reads only, unless less than half of the lease is left.
     """
+    before = local()
     row = Run.objects.filter(pk=picture.run, epoch=picture.epoch).values("seq", "lease_until").first()
     clock = now()
     if row is None or row["lease_until"] is None:
-        return picture.seq, None, clock
+        return picture.seq, None, clock - before
     until = renewed(row["lease_until"], clock)
     mine = Run.objects.filter(pk=picture.run, epoch=picture.epoch, lease_until__isnull=False)
     ours = until == row["lease_until"] or mine.update(lease_until=until, due_at=until)
-    return row["seq"], until if ours else None, clock
+    return row["seq"], until if ours else None, clock - before
 
 
 def due(limit: int = 500) -> list[int]:

@@ -48,9 +48,9 @@ def advance(run_id: int) -> None:
     claimed = lease.claim(run_id)
     if claimed is None:
         return
-    run, clock = claimed
+    run, skew = claimed
     try:
-        _shift(run, clock)
+        _shift(run, skew)
     except LeaseLost:
         log.info("run %s: lease lost", run_id)
     except (Tampered, RowMoved, Vanished) as error:
@@ -65,9 +65,9 @@ def advance(run_id: int) -> None:
         _stop(run, "error", f"{type(error).__name__}, reference {reference}")
 
 
-def _shift(run: Run, clock: int) -> None:
+def _shift(run: Run, skew: int) -> None:
     opening = json.loads(check_head(run).payload or "")
-    runner = Runner(run, Picture.of(run, mine=True), clock, opening)
+    runner = Runner(run, Picture.of(run, mine=True), skew, opening)
     try:
         while runner.step():
             pass
@@ -85,8 +85,8 @@ def _stop(held: Run, reason: str, detail: str) -> None:
 class Runner:
     """One shift on one run."""
 
-    def __init__(self, run: Run, picture: Picture, clock: int, opening: dict[str, Any]) -> None:
-        """`clock` is the database's time at the claim; `opening` the recorded goal, inputs and facts."""
+    def __init__(self, run: Run, picture: Picture, skew: int, opening: dict[str, Any]) -> None:
+        """`skew` makes this host's clock the database's; `opening` the recorded goal, inputs and facts."""
         definition = run.agent_version.definition
         self.picture = picture
         self.tools = [name for name in definition["tools"] if name in catalog().tools]
@@ -101,7 +101,7 @@ class Runner:
         self.in_hand: list[Flight] = []
         self.arguments: dict[tuple[int, int, int], str] = {}
         self.began, self.turns = time.monotonic(), 0
-        self.skew = clock - time.time_ns() // 1000
+        self.skew = skew
 
     def step(self) -> bool:
         """Record what is in hand, decide, append, launch; False when the run waits or has ended."""
@@ -128,7 +128,7 @@ class Runner:
 
     def now(self) -> int:
         """The database's time, in microseconds."""
-        return time.time_ns() // 1000 + self.skew
+        return lease.local() + self.skew
 
     def hand_in(self) -> None:
         """After the shift: add what effects found out that could not be recorded; those that fly get their time."""
@@ -284,8 +284,7 @@ class Runner:
             self._late(flight)
 
     def _beat(self) -> None:
-        seq, until, clock = lease.beat(self.picture)
-        self.skew = clock - time.time_ns() // 1000
+        seq, until, self.skew = lease.beat(self.picture)
         if until is None:
             raise LeaseLost(f"run {self.picture.run}")
         self.picture = replace(self.picture, lease_until=until)

@@ -231,16 +231,15 @@ def test_a_wrong_database_url(tmp_path: Path, closed_port: int, url: Callable[[i
     assert says in refusal(stack, DATABASE_URL=url(closed_port))
 
 
-def test_a_postgres_that_refuses_us(tmp_path: Path) -> None:
-    server = os.environ.get("TEST_DATABASE_URL")
-    if not server:
-        pytest.skip("needs TEST_DATABASE_URL")
-    stack, base = Stack(tmp_path), server.rpartition("/")[0]
-    assert "create the database" in refusal(stack, DATABASE_URL=f"{base}/no_such_database")
-    place = base.rpartition("@")[2]
-    assert "correct user and password" in refusal(stack, DATABASE_URL=f"postgresql://who:hunter2@{place}/postgres")
-    forgetful = f"{base}/postgres?options=-c%20synchronous_commit%3Doff"
-    assert "synchronous_commit = off" in refusal(stack, DATABASE_URL=forgetful)
+if os.environ.get("TEST_DATABASE_URL"):  # the server that .ci/run starts; without one there is nothing to refuse
+
+    def test_a_postgres_that_refuses_us(tmp_path: Path) -> None:
+        stack, base = Stack(tmp_path), os.environ["TEST_DATABASE_URL"].rpartition("/")[0]
+        assert "create the database" in refusal(stack, DATABASE_URL=f"{base}/no_such_database")
+        place = base.rpartition("@")[2]
+        assert "correct user and password" in refusal(stack, DATABASE_URL=f"postgresql://who:hunter2@{place}/postgres")
+        forgetful = f"{base}/postgres?options=-c%20synchronous_commit%3Doff"
+        assert "synchronous_commit = off" in refusal(stack, DATABASE_URL=forgetful)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def sent(how: str = "run", kind: Kind = Kind.OK) -> tuple[Story, Runner]:
     story = Story().turn(("send_message", MESSAGE)).approve(person("reviewer"))
     assert story.start() == "approval"
     row = story.call()
-    runner = Runner(story.row, story.picture, lease.now(), opening(story.run.pk))
+    runner = Runner(story.row, story.picture, lease.now() - lease.local(), opening(story.run.pk))
     flight = Flight(1, how, lambda flight: None, 5, effect=True, turn=1, revision=1, key=row.key, args=row.arguments)
     flight.result = Outcome(kind=kind, effect_ref="M-1")
     runner.in_hand = [flight]
@@ -75,7 +75,7 @@ class TestWhatLandedInTheHandsOfAWorkerThatLostItsLease:
 def test_what_the_model_is_told_is_what_was_recorded() -> None:
     guards = importlib.import_module("runs.migrations.0002_guards")
     story = Story().turn(("get_order", ORDER))
-    runner = Runner(story.row, story.picture, lease.now(), opening(story.run.pk))
+    runner = Runner(story.row, story.picture, lease.now() - lease.local(), opening(story.run.pk))
     table = " ON runs_event" if connection.vendor == "postgresql" else ""
     assert "event_unchanged" in guards.RULES
     with connection.cursor() as cursor:
