@@ -284,7 +284,11 @@ def url(name: str, default: str, schemes: tuple[str, ...]) -> str:
 
 CHANNEL_REDIS_URL = url("CHANNEL_REDIS_URL", "", ("redis", "rediss"))
 CHANNEL_LAYERS: dict[str, Any] = {
-    "default": {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": [CHANNEL_REDIS_URL]}}
+    # The layer waits 5 s at a time for news; the client's own limit is as long and would end a quiet socket instead.
+    "default": {
+        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "CONFIG": {"hosts": [{"address": CHANNEL_REDIS_URL, "socket_timeout": 20}]},
+    }
     if CHANNEL_REDIS_URL
     else {"BACKEND": "agentops.layers.LocalSocketLayer", "CONFIG": {"var": str(VAR)}}
 }
