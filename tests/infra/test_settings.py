@@ -11,6 +11,7 @@ import pytest
 
 from tests.stack import ROOT, clean_environment
 
+REDIS = {"CHANNEL_REDIS_URL": "redis://127.0.0.1:6379"}
 READ = "from django.conf import settings; print({})"
 
 
@@ -82,3 +83,11 @@ def test_https_makes_cookies_secure_and_http_keeps_installations_apart(tmp_path:
 
 def test_debug_has_no_knob(tmp_path: Path) -> None:
     assert value(tmp_path, "settings.DEBUG", DEBUG="1", AGENTOPS_DEBUG="1") == "False"
+
+
+def test_a_quiet_socket_on_redis_outlives_the_wait_of_its_layer(tmp_path: Path) -> None:
+    """Else the client gives up in the very second in which the layer would have asked again."""
+    from channels_redis.core import RedisChannelLayer
+
+    found = value(tmp_path, "settings.CHANNEL_LAYERS['default']['CONFIG']['hosts'][0]['socket_timeout']", **REDIS)
+    assert float(found) > RedisChannelLayer.brpop_timeout
