@@ -1,11 +1,12 @@
 """kombu's filesystem transport with whole messages only.
 
-The stock one writes a message under its final name, so a reader can take it half-written and the worker dies of a JSON
-error; and it moves taken messages through the system's temporary folder, which may be another disk.
+The stock one writes messages and tables under their final names: a reader can take them half-written, and dies of a JSON
+error or drops a message. It also moves taken messages through the system's temporary folder, perhaps on another disk.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 from queue import Empty
@@ -28,6 +29,25 @@ class Channel(filesystem.Channel):
         draft = Path(self.data_folder_out, f"{name}.draft")
         draft.write_text(dumps(payload))
         draft.rename(draft.with_suffix(""))
+
+    def _lookup(self, exchange: str, routing_key: str, default: str | None = None) -> list[str]:
+        """A queue is named by its routing key: a message published while others still bind goes where it belongs."""
+        return [routing_key]
+
+    def _queue_bind(self, exchange: str, routing_key: str, pattern: Any, queue: str) -> None:
+        """As kombu keeps the table of an exchange, but replaced whole under one lock.
+
+        Kombu writes it in place: who binds or publishes in that moment reads an empty table, and dies or drops.
+        """
+        file = Path(self.control_folder, f"{exchange}.exchange")
+        entry = filesystem.exchange_queue_t(routing_key or "", pattern or "", queue)
+        with open(Path(self.control_folder, ".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            table = self.get_table(exchange) if file.exists() else []
+            if entry not in table:
+                draft = Path(self.control_folder, f".{uuid4().hex}.draft")
+                draft.write_text(dumps([entry, *table]))
+                draft.rename(file)
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
         """The oldest message that no other consumer took first."""

@@ -179,6 +179,7 @@ def test_hints_that_are_lost_and_a_sweeper_that_stands_still_cost_time_and_never
         with house.frozen_process("worker"):
             # Redis has promised the next message to the connection of the frozen worker: a hint that says nothing.
             house.ok("wake", run=ended, times=2)
+            until(lambda: house.waiting_hints() >= 1, what="one is promised, the other waits")
             house.empty_broker()
             started = crowd(house, "stock-question refund")
             decide_all(house, waiting)
@@ -186,7 +187,10 @@ def test_hints_that_are_lost_and_a_sweeper_that_stands_still_cost_time_and_never
             until(
                 lambda: all(house.run(r)["due_at"] == 0 for r in [*waiting, *started]), what="runnable, by their rows"
             )
-            house.empty_broker()
+            quiet = time.monotonic() + 1  # hints are published after the commit, by a thread of their own
+            while time.monotonic() < quiet:
+                house.empty_broker()
+                time.sleep(0.05)
         epochs = [house.run(run)["epoch"] for run in started]
         time.sleep(0.8)  # longer than a sweep and a wake: nobody looks
         assert [house.run(run)["epoch"] for run in started] == epochs == [0, 0], "without hint and sweep nothing moves"
