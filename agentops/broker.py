@@ -1,7 +1,7 @@
 """kombu's filesystem transport with whole messages only.
 
 The stock one writes messages and tables under their final names: a reader can take them half-written, and die of a JSON
-error or drops a message. It also moves taken messages through the system's temporary folder, perhaps on another disk.
+error or drop a message. It also moves taken messages through the system's temporary folder, perhaps on another disk.
 """
 
 from __future__ import annotations
