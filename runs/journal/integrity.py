@@ -29,7 +29,7 @@ def check_head(run: Run) -> Event:
         raise Tampered("the run's state is not the one that was recorded")
     if first.payload is None or sha(first.payload) != bytes(first.payload_digest or b""):
         raise Tampered("the run's inputs and facts were changed")
-    if json.loads(first.payload) != {"goal": run.goal, "inputs": run.inputs, "facts": run.facts}:
+    if json.loads(first.payload) != run.opening:
         raise Tampered("the run's goal, inputs or facts are not those that it was started with")
     started = json.loads(first.body)
     if (started["agent"], started["starter"]) != (run.agent_version.identity, run.starter_id):

@@ -85,8 +85,7 @@ class Reading:
             yield "the run's state is not the fold of its events"
         if self.began[:2] != (run.agent_version.identity, run.starter_id):
             yield "the run's agent or starter is not the one that it was started with"
-        opening = {"goal": run.goal, "inputs": run.inputs, "facts": run.facts}
-        if self.began[2:] not in ((opening,), (None,)):
+        if self.began[2:] not in ((run.opening,), (None,)):
             yield "the run's goal, inputs or facts are not those that it was started with"
 
     def _call_faults(self) -> Iterator[str]:

@@ -54,6 +54,11 @@ class Run(models.Model):
         return f"run {self.pk}"
 
     @property
+    def opening(self) -> dict[str, Any]:
+        """Goal, inputs and facts as the columns have them; the first event's payload must say the same."""
+        return {"goal": self.goal, "inputs": self.inputs, "facts": self.facts}
+
+    @property
     def picture(self) -> RunState:
         """What the host believes about the run."""
         return loads(self.state)

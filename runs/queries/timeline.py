@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
@@ -251,8 +250,3 @@ def _came_to(call: Call) -> str:
         return _("Presumed: two look-ups after the deadline found nothing. It is looked for again.")
     parts = [call.effect_ref, call.detail, call.why if call.effect == "host" else ""]
     return one_line(" · ".join(part for part in parts if part))
-
-
-def names_of(ids: Iterable[int]) -> dict[int, str]:
-    """User names by id: one query."""
-    return dict(User.objects.filter(pk__in=set(ids)).values_list("pk", "username"))
