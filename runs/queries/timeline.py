@@ -247,6 +247,6 @@ def _came_to(call: Call) -> str:
     if call.status == "unknown":
         return _("It was sent, and nobody has heard what became of it. It may have happened.")
     if call.status == "not_executed" and call.presumed:
-        return _("Presumed: two look-ups after the deadline found nothing. It is looked for again.")
+        return _("Presumed: two look-ups after the deadline found nothing.")
     parts = [call.effect_ref, call.detail, call.why if call.effect == "host" else ""]
     return one_line(" · ".join(part for part in parts if part))
