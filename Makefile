@@ -4,6 +4,8 @@ PY := .venv/bin/python
 ARGS ?=
 # The demo is on by default here, and only here: settings offer no tools by themselves.
 AGENTOPS_TOOLS ?= demo
+# Suites with a target of their own: slow, or with requirements that the product does not have.
+APART := e2e fuzz mutants races chaos peers
 CHROMIUM ?= $(shell command -v chromium 2>/dev/null)
 
 .DEFAULT_GOAL := help
@@ -24,7 +26,7 @@ up: setup ## Start everything on this machine; knobs: PORT, AGENTOPS_VAR, AGENTO
 
 test: need-python ## Run the tests (no browser); ARGS="-k word" for some of them
 	@python3 scripts/install.py requirements-dev.lock
-	@$(PY) -m pytest tests --ignore=tests/e2e $(ARGS)
+	@$(PY) -m pytest tests $(APART:%=--ignore=tests/%) $(ARGS)
 
 chaos: need-python ## Kill everything again and again; ROUNDS=10
 	@python3 scripts/install.py requirements-dev.lock
