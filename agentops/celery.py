@@ -31,13 +31,15 @@ def keep_our_logging(**_: Any) -> None:
 
 @celeryd_init.connect
 def refuse_forgetful_database(**_: Any) -> None:
-    """A worker may only start where "committed" means "survives a power cut" (invariant 2)."""
+    """A worker starts only where "committed" means "survives a power cut" (invariant 2), and looks for a restore."""
     warnings.filterwarnings("ignore", category=SecurityWarning)  # about root and pickle; we accept JSON alone
     django.setup()
+    from runs.audit.witness import look_at_start
     from runs.checks import durability_fault
 
     if fault := durability_fault():
         sys.exit(f"agentops: {fault}")
+    look_at_start()
 
 
 @worker_ready.connect

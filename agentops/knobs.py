@@ -6,6 +6,7 @@ import importlib.util
 import ipaddress
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import environ
@@ -56,6 +57,28 @@ def probe_delays(raw: str) -> tuple[float, ...]:
     if len(delays) > 4 or list(delays) != sorted(delays) or delays[0] < 0:
         raise ValueError
     return delays
+
+
+def folder(name: str, default: Path) -> Path:
+    """An absolute path; whether it can be written shows when it is, and then as trouble and not as a refusal."""
+
+    def absolute(raw: str) -> Path:
+        path = Path(raw).expanduser()
+        if not path.is_absolute():
+            raise ValueError
+        return path
+
+    return knob(name, default, absolute, "the absolute path of a folder")
+
+
+def key_file(raw: str) -> str:
+    """A file whose content is long enough for a key; only its place is kept in the settings."""
+    try:
+        if len(Path(raw).read_bytes().strip()) < 32:
+            raise ValueError
+    except OSError as error:
+        raise ImproperlyConfigured(f"the key file {raw} cannot be read ({error.strerror})") from None
+    return raw
 
 
 def packages(raw: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from runs.audit.witness import look_at_start
 from runs.health import start_heart, stop_hearts
 
 
@@ -20,6 +21,7 @@ class Lifespan:
     ) -> None:
         """Answer the server's startup and shutdown messages."""
         while (await receive())["type"] == "lifespan.startup":
+            await asyncio.to_thread(look_at_start)
             start_heart("web")
             await send({"type": "lifespan.startup.complete"})
         await asyncio.to_thread(stop_hearts)

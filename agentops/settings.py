@@ -15,7 +15,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from agentops.knobs import between, env, is_loopback, knob, packages, probe_delays, seconds
+from agentops.knobs import between, env, folder, is_loopback, key_file, knob, packages, probe_delays, seconds
 from agentops.logs import not_health
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -227,6 +227,9 @@ AGENTOPS_PROBES: tuple[float, ...] = knob(
     "AGENTOPS_PROBES", (0.0, 2.0, 10.0, 60.0), probe_delays, "one to four growing delays in seconds: 0,2,10,60"
 )
 AGENTOPS_WORKER_THREADS = between("AGENTOPS_WORKER_THREADS", 8, 1, 200)
+AGENTOPS_CHECKPOINT = seconds("AGENTOPS_CHECKPOINT", 60)
+AGENTOPS_HEADS = folder("AGENTOPS_HEADS", VAR / "heads")
+AGENTOPS_HEADS_KEY = knob("AGENTOPS_HEADS_KEY", "", key_file, "a file that holds 32 random bytes or more")
 AGENTOPS_BEAT = seconds("AGENTOPS_BEAT", 5)
 AGENTOPS_STALE = seconds("AGENTOPS_STALE", 15)
 

@@ -19,7 +19,7 @@ from django.db import DatabaseError, connection
 from django.db.models import Max
 from django.utils.translation import gettext as _
 
-from runs.models import Heartbeat
+from runs.models import Heartbeat, SafeMode
 
 log = logging.getLogger(__name__)
 KINDS = ("worker", "sweeper")  # a web process answers by itself
@@ -39,6 +39,7 @@ class Heart(threading.Thread):
         self.kind = kind
         self.process = _process(os.getpid())
         self.stopped = threading.Event()
+        self.trouble = ""
 
     def run(self) -> None:
         """Beat; a database that is away costs a line in the log, never the process."""
@@ -49,7 +50,7 @@ class Heart(threading.Thread):
     def attempt(self) -> None:
         """One beat, its connection given back at once."""
         try:
-            beat(self.kind, self.process)
+            beat(self.kind, self.process, self.trouble)
         except DatabaseError as error:
             log.warning("heartbeat of %s not written: %s", self.kind, error)
         finally:
@@ -66,16 +67,19 @@ class Heart(threading.Thread):
             connection.close()
 
 
-def start_heart(kind: str) -> None:
+def start_heart(kind: str) -> Heart:
     """Let this process be seen as `kind` ("web", "worker" or "sweeper") until it ends; again in a process: no-op.
+    What the heart carries as `trouble` is told with every beat.
 
     The thread writes the first row too: the caller may be an event loop, where the ORM is refused.
     """
-    if any(heart.kind == kind and heart.is_alive() for heart in _hearts):
-        return
+    for heart in _hearts:
+        if heart.kind == kind and heart.is_alive():
+            return heart
     heart = Heart(kind)
     _hearts.append(heart)
     heart.start()
+    return heart
 
 
 def stop_hearts() -> None:
@@ -84,14 +88,14 @@ def stop_hearts() -> None:
         _hearts.pop().stop()
 
 
-def beat(kind: str, ident: str) -> None:
+def beat(kind: str, ident: str, trouble: str = "") -> None:
     """Write the row of one process and drop rows that nobody has written for ten stale times."""
     at = now_us()
     Heartbeat.objects.bulk_create(
-        [Heartbeat(kind=kind, ident=ident, at=at)],
+        [Heartbeat(kind=kind, ident=ident, at=at, trouble=trouble)],
         update_conflicts=True,
         unique_fields=["kind", "ident"],
-        update_fields=["at"],
+        update_fields=["at", "trouble"],
     )
     Heartbeat.objects.filter(at__lt=at - int(settings.AGENTOPS_STALE * 10_000_000)).delete()
 
@@ -108,7 +112,22 @@ def snapshot() -> dict[str, Any]:
         newest = {}
     for kind in KINDS:
         parts[kind] = _part(kind, newest.get(kind))
+    parts["record"] = _record() if parts["database"]["ok"] else {"ok": False}
     return {"ok": all(part["ok"] for part in parts.values()), **parts}
+
+
+def serves(found: dict[str, Any]) -> bool:
+    """Whether people can be sent here: trouble with the record is told, and is mended on these very pages."""
+    return all(part["ok"] for name, part in found.items() if name not in ("ok", "record"))
+
+
+def _record() -> dict[str, Any]:
+    if SafeMode.objects.filter(in_force=True).exists():
+        advice = _("Safe mode: the database is older than its record outside. An admin decides on the page Safe mode.")
+        return {"ok": False, "what_to_do": advice}
+    alive = Heartbeat.objects.filter(at__gte=now_us() - int(settings.AGENTOPS_STALE * 1_000_000))
+    trouble = alive.exclude(trouble="").values_list("trouble", flat=True).first()
+    return {"ok": False, "what_to_do": trouble} if trouble else {"ok": True}
 
 
 def _part(kind: str, at: int | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ ACTS: dict[str, frozenset[str]] = {
     "steer": frozenset({"operator"}),
     "note": frozenset({"operator", "auditor"}),
     "sign_off": frozenset({"admin"}),
+    "accept_restore": frozenset({"admin"}),
     "set_policy": frozenset({"admin"}),
 }
 

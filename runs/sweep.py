@@ -5,6 +5,7 @@ import time
 from django.conf import settings
 
 from runs import notify
+from runs.audit import safe_mode
 from runs.journal import lease
 
 
@@ -16,7 +17,9 @@ class Sweeper:
         self.woken: dict[int, float] = {}
 
     def sweep(self) -> list[int]:
-        """Wake what is due; returns the ids that were woken now."""
+        """Wake what is due; returns the ids that were woken now. In safe mode nobody could claim, so none are."""
+        if safe_mode.in_force():
+            return []
         clock = time.monotonic()
         self.woken = {run: at for run, at in self.woken.items() if clock - at < settings.AGENTOPS_WAKE_AGAIN}
         due = [run for run in lease.due() if run not in self.woken]

@@ -36,6 +36,7 @@ SHORT = {
     "AGENTOPS_SWEEP": "0.2",
     "AGENTOPS_WAKE_AGAIN": "0.5",
     "AGENTOPS_PROBES": "0,0.3,0.6,1",
+    "AGENTOPS_CHECKPOINT": "1",
     "AGENTOPS_BEAT": "0.5",
     "AGENTOPS_STALE": "3",
 }

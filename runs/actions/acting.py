@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 
 from runs import rights
+from runs.audit import safe_mode
 from runs.engine import events as e
 from runs.journal.append import Draft, Picture, Stale, append
 from runs.journal.faultpoint import faultpoint
@@ -25,7 +26,7 @@ class Refused(Exception):
     """An act that is not done. `status` is the HTTP status that fits; the message says what to do."""
 
     def __init__(self, message: str, status: int = 409) -> None:
-        """409 conflict, 410 expired, 412 changed, 403 no right, 404 absent, 422 invalid."""
+        """409 conflict, 410 expired, 412 changed, 403 no right, 404 absent, 422 invalid, 503 safe mode."""
         super().__init__(message)
         self.status = status
 
@@ -66,6 +67,12 @@ def need(person: User, act: str) -> None:
         raise Refused(f"This needs the group {' or '.join(sorted(rights.ACTS[act]))}; an admin can add you.", 403)
 
 
+def not_in_safe_mode() -> None:
+    """Raise `Refused` while the database is older than its record outside (503: an admin ends it)."""
+    if safe_mode.in_force():
+        raise Refused(f"Safe mode. {safe_mode.WHAT}", 503)
+
+
 def found(rows: QuerySet[M], pk: int) -> M:
     """The row with this key. Raises `Refused`."""
     row = rows.filter(pk=pk).first()
@@ -95,6 +102,7 @@ def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered
     try:
         with transaction.atomic():
             run = found(Run.objects.select_for_update(of=("self",)).select_related("agent_version__agent"), run_id)
+            not_in_safe_mode()
             if not tampered:
                 check_head(run)
             draft = Act(picture_of(run) if tampered else Picture.of(run), now(), person)

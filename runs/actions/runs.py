@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from runs.actions.acting import Act, Refused, acting, need, refusing, said
+from runs.actions.acting import Act, Refused, acting, need, not_in_safe_mode, refusing, said
 from runs.engine import events as e
 from runs.engine.canonical import to_json
 from runs.engine.limits import BadLimits, Limits
@@ -38,6 +38,7 @@ def start_run(
     starter. Raises `Refused`.
     """
     need(starter, "start")
+    not_in_safe_mode()
     definition = agent_version.definition
     opening: dict[str, Any] = {
         "goal": said(goal, 20_000, empty="Say what the run is to reach: the goal is empty."),

@@ -21,6 +21,10 @@ STOP_REASONS: dict[str, tuple[str, str]] = {
     "unknown_effect": ("needs_human", "Find out at the remote what happened and attest it; the run goes on by itself."),
     "give_up": ("needs_human", "The agent gave up and says why: leave a note and resume, or end the run."),
     "integrity": ("needs_human", "Stored data does not match the record: an admin looks and signs off."),
+    "restored": (
+        "needs_human",
+        "The database was restored from a backup: find out what the run did since, leave a note, resume or end it.",
+    ),
     "unreadable": ("needs_human", "The run needs code that is not installed here: install it, then resume."),
     "error": ("needs_human", "The host met a bug of its own: read the log under the given id, then resume."),
 }

@@ -13,6 +13,12 @@ from runs.engine.limits import DEFAULTS, Limits
 from runs.engine.machines import CALL, CALL_ENDS, move
 
 VERSION = 1
+
+
+class UnreadableState(ValueError):
+    """This code cannot read a stored state; newer code wrote it. Nothing may be appended to it."""
+
+
 S = TypeVar("S")
 PROBES = 4
 SHORT = {
@@ -218,12 +224,16 @@ def dumps(state: RunState) -> str:
 
 
 def loads(text: str) -> RunState:
-    """State of a stored text. Raises `ValueError` if newer code wrote it."""
+    """State of a stored text. Raises `UnreadableState` for a version or a field that this code does not know."""
     stored = json.loads(text)
-    if stored.pop("v") != VERSION:
-        raise ValueError("the run's state was written by another version of the engine; run that version")
-    for key in NESTED.keys() & stored.keys():
-        stored[key] = NESTED[key].load(stored[key])  # type: ignore[attr-defined]
-    if "calls" in stored:
-        stored["calls"] = {int(o): CallState.load(call) for o, call in stored["calls"].items()}
-    return RunState.load(stored)
+    version = stored.pop("v")
+    try:
+        if version != VERSION:
+            raise ValueError("another version of the engine")
+        for key in NESTED.keys() & stored.keys():
+            stored[key] = NESTED[key].load(stored[key])  # type: ignore[attr-defined]
+        if "calls" in stored:
+            stored["calls"] = {int(o): CallState.load(call) for o, call in stored["calls"].items()}
+        return RunState.load(stored)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableState(f"the run's state (version {version}) was written by other code: {error}") from error

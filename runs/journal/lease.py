@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import Case, F, Value, When
 
 from runs.engine.limits import SECOND
 from runs.journal.append import Picture, renewed
@@ -33,8 +34,8 @@ def claim(run: int) -> tuple[Run, int] | None:
     The skew makes `local()` the database's time. It is taken from before the database was asked: a process that is
     frozen in between then believes that its lease ended too early, never too late.
 
-    Only `due_at <= now` lets anyone in, so a duplicate message costs nothing. A lease that had lapsed counts as a
-    crash of its holder; the new epoch fences it.
+    Only `due_at <= now` lets anyone in, so a duplicate message costs nothing, and in safe mode nobody.
+    A lease that had lapsed counts as a crash of its holder; the new epoch fences it.
     """
     before = local()
     clock = PG_NOW if connection.vendor == "postgresql" else str(now())
@@ -42,7 +43,8 @@ def claim(run: int) -> tuple[Run, int] | None:
         status = CASE WHEN status IN ('queued', 'waiting_approval', 'waiting_input') THEN 'running' ELSE status END,
         crashes = crashes + CASE WHEN lease_until IS NULL THEN 0 ELSE 1 END,
         lease_until = {clock} + %s, due_at = {clock} + %s
-        WHERE id = %s AND due_at <= {clock} RETURNING epoch, {clock}"""
+        WHERE id = %s AND due_at <= {clock} AND NOT EXISTS (SELECT 1 FROM runs_safemode WHERE in_force)
+        RETURNING epoch, {clock}"""
     length = int(settings.AGENTOPS_LEASE * SECOND)
     with connection.cursor() as cursor:
         cursor.execute(sql, [length, length, run])
@@ -51,6 +53,14 @@ def claim(run: int) -> tuple[Run, int] | None:
         return None
     found = Run.objects.select_related("agent_version__agent").get(pk=run)
     return (found, int(row[1]) - before) if found.epoch == row[0] else None
+
+
+def put_back(run: Run) -> None:
+    """Give back a lease with nothing done and no crash counted; the run is due again for others after a while."""
+    later = now() + int(settings.AGENTOPS_WAKE_AGAIN * SECOND)
+    status = Case(When(status="running", then=Value("queued")), default=F("status"))
+    mine = Run.objects.filter(pk=run.pk, epoch=run.epoch, lease_until__isnull=False)
+    mine.update(lease_until=None, due_at=later, status=status)
 
 
 def beat(picture: Picture) -> tuple[int, int | None, int]:

@@ -2,7 +2,10 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from django.db import connection, transaction
 
 from runs.engine import events as e
 from runs.engine.evolve import evolve
@@ -14,8 +17,29 @@ from runs.models import Approval, Call, Decision, Event, Run
 Place = tuple[int, ...]
 
 
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """What is read inside is of one moment, and no writer waits for it: on SQLite a deferred transaction."""
+    if connection.in_atomic_block:
+        yield
+    elif connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN DEFERRED")
+            try:
+                yield
+            finally:
+                cursor.execute("ROLLBACK")
+    else:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield
+
+
 def verify(run: Run) -> list[str]:
-    """What is wrong with a run's record, in words; empty when everything matches."""
+    """What is wrong with a run's record, in words; empty when everything matches.
+
+    While others write, read the row and verify it in one `snapshot`.
+    """
     return list(Reading(run).faults())
 
 

@@ -31,6 +31,7 @@ class AgentVersion(models.Model):
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()
     definition = models.JSONField()
+    checkpoint = models.BigIntegerField(null=True)  # the one that first covered it
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["agent", "number"], name="agent_version_number")]

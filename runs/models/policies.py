@@ -5,7 +5,10 @@ from django.db import models
 
 
 class Policy(models.Model):
-    """`content` = {defaults: {tool: verdict}, risk: {tool: level}, off: [tool | "*"], rules: [...]}."""
+    """`content` = {defaults: {tool: verdict}, risk: {tool: level}, off: [tool | "*"], rules: [...]}.
+
+    `checkpoint` is the one that first covered the version.
+    """
 
     number = models.PositiveIntegerField(primary_key=True)
     content = models.JSONField()
@@ -13,6 +16,7 @@ class Policy(models.Model):
     author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
     reason = models.TextField(blank=True)
     at = models.BigIntegerField()
+    checkpoint = models.BigIntegerField(null=True)
 
     class Meta:
         verbose_name_plural = "policies"

@@ -13,7 +13,7 @@ from runs.engine.toolspec import InvalidArguments, ToolSpec
 from runs.journal import gate
 from runs.journal.append import Draft
 from runs.journal.integrity import Tampered
-from runs.journal.verify import verify
+from runs.journal.verify import snapshot, verify
 from runs.models import Call, Run
 from runs.providers.base import Answer, ProviderError
 from runs.runner.flights import Flight, proven
@@ -98,7 +98,9 @@ def _finish(draft: Draft, ordinal: int, cited: list[str]) -> None:
         observed = to_json({"outcome": "not_finished", "missing": lacks})
         draft.add(e.FinishRefused(lacks, not unread, digest(observed)), call=ordinal, payload=observed)
         return
-    if faults := verify(Run.objects.get(pk=draft.picture.run)):
+    with snapshot():  # a note that is left meanwhile must not look like a change beside the record
+        faults = verify(Run.objects.get(pk=draft.picture.run))
+    if faults:
         raise Tampered(faults[0])  # what acceptance was judged on are rows: they must be those of the record
     draft.add(e.FinishClaimed(cited), call=ordinal)
     draft.add(e.RunEnded("succeeded"))

@@ -20,6 +20,7 @@ from runs.engine.canonical import digest, operation_key, to_json
 from runs.engine.limits import SECOND
 from runs.engine.messages import Vanished
 from runs.engine.next_step import ASK, AskModel, Probe, Record, Start, Stop, Wait, next_step, stop_entry
+from runs.engine.state import UnreadableState
 from runs.engine.toolspec import Effect
 from runs.journal import gate, lease
 from runs.journal.append import Draft, LeaseLost, Picture, Stale, append
@@ -57,6 +58,8 @@ def advance(run_id: int) -> None:
         _stop(run, "integrity", str(error))
     except (UnknownModel, e.UnknownEvent) as error:
         _stop(run, "unreadable", str(error))
+    except UnreadableState as error:
+        _leave(run, str(error))
     except DatabaseError:
         raise
     except Exception as error:
@@ -79,7 +82,16 @@ def _stop(held: Run, reason: str, detail: str) -> None:
     """Record a stop and let go of the lease, if it is still ours."""
     run = Run.objects.get(pk=held.pk)
     if run.epoch == held.epoch and run.lease_until is not None:
-        stop_run(run, reason, detail, mine=True)
+        try:
+            stop_run(run, reason, detail, mine=True)
+        except (UnreadableState, e.UnknownEvent) as error:
+            _leave(run, f"{detail}; {error}")
+
+
+def _leave(run: Run, why: str) -> None:
+    """Leave a run to newer code: what this code cannot read it cannot append to. Its page says so."""
+    log.error("run %s is left alone: %s", run.pk, why)
+    lease.put_back(run)
 
 
 class Runner:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
-from runs.health import snapshot
+from runs.health import serves, snapshot
 
 
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """200 when web, database, worker and sweeper are alive, else 503 naming what is not."""
+    """200 when web, database, worker and sweeper are alive, else 503 naming what is not; `record` is told beside."""
     answer = snapshot()
-    return JsonResponse(answer, status=200 if answer["ok"] else 503)
+    return JsonResponse(answer, status=200 if serves(answer) else 503)

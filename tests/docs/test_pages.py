@@ -9,7 +9,7 @@ import pytest
 from tests.stack import ROOT
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(ROOT.glob("docs/*.md"))
-KNOB = re.compile(r"""(?:between|seconds|knob|url|env\.str|env\.bool)\(\s*"([A-Z_]+)\"""")
+KNOB = re.compile(r"""(?:between|seconds|folder|knob|url|env\.str|env\.bool)\(\s*"([A-Z_]+)\"""")
 INNER = {"AGENTOPS_COLLECT"}  # set by `make up` for its own child
 
 

@@ -54,5 +54,5 @@ def test_the_rows_of_killed_processes_of_this_machine_are_forgotten() -> None:
 def test_healthz_answers_without_a_login(client) -> None:
     answer = client.get("/healthz")
     assert answer.status_code == 503
-    assert set(answer.json()) == {"ok", "web", "database", "worker", "sweeper"}
+    assert set(answer.json()) == {"ok", "web", "database", "worker", "sweeper", "record"}
     assert client.post("/healthz").status_code == 405

@@ -9,14 +9,15 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, close_old_connections
 
-from runs.health import start_heart, stop_hearts
+from runs.audit.witness import Witness
+from runs.health import Heart, start_heart, stop_hearts
 from runs.sweep import Sweeper
 
 log = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    """Wake every run that is due, once a second; ends on SIGTERM."""
+    """Wake every run that is due, once a second, and keep the heads outside; ends on SIGTERM."""
 
     help = "Re-find runs that are runnable, overdue or abandoned, and wake workers for them. Any number may run."
 
@@ -25,12 +26,21 @@ class Command(BaseCommand):
         done = threading.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: done.set())
-        start_heart("sweeper")
-        sweeper = Sweeper()
-        while not done.wait(settings.AGENTOPS_SWEEP):
+        heart = start_heart("sweeper")
+        sweeper, witness = Sweeper(), Witness()
+        while not done.is_set():
             try:
+                note(heart, witness.look())
                 sweeper.sweep()
             except DatabaseError as error:
                 log.warning("sweep failed, trying again: %s", error)
                 close_old_connections()
+            done.wait(settings.AGENTOPS_SWEEP)
         stop_hearts()
+
+
+def note(heart: Heart, trouble: str) -> None:
+    """Say what is wrong with the heads outside, once in the log and with every sign of life until it is mended."""
+    if trouble and trouble != heart.trouble:
+        log.error("%s", trouble)
+    heart.trouble = trouble

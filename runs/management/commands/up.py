@@ -11,6 +11,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management import BaseCommand, call_command
 
+from runs.audit import safe_mode
+from runs.audit.witness import look_at_start
 from runs.management.up import children, preflight
 from runs.management.up.static import collect
 from runs.management.up.supervisor import Supervisor
@@ -37,15 +39,24 @@ class Command(BaseCommand):
             preflight.migrate()
             preflight.clear_leftovers(var)
             collect()
+            look_at_start()
         except preflight.Refusal as refusal:
             sys.exit(f"agentops: {refusal}")
         with lock:
             call_command("seed")
             self.show_people()
+            self.warn()
             code = Supervisor(children.commands(), settings.BASE_DIR, var / "processes.json", not_alive).run(
                 f"AgentOps is ready at {settings.AGENTOPS_ORIGIN}"
             )
         sys.exit(code)
+
+    def warn(self) -> None:
+        """A restored database is said where somebody looks first."""
+        if (found := safe_mode.in_force()) is not None:
+            self.stdout.write(f"SAFE MODE: {found.why}. {safe_mode.WHAT}")
+            self.stdout.write("  Look at the page Safe mode, or run `manage.py safe_mode`.")
+            self.stdout.flush()
 
     def show_people(self) -> None:
         """Demo people can only be used by who sees the terminal (or may read the data folder)."""
