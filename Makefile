@@ -5,11 +5,11 @@ ARGS ?=
 # The demo is on by default here, and only here: settings offer no tools by themselves.
 AGENTOPS_TOOLS ?= demo
 # Suites with a target of their own: slow, or with requirements that the product does not have.
-APART := e2e fuzz mutants races chaos peers
+APART := e2e fuzz mutants races chaos peers restore
 CHROMIUM ?= $(shell command -v chromium 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test chaos check e2e bench lock need-python need-chromium
+.PHONY: help setup up test chaos check restore e2e bench lock need-python need-chromium
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -31,6 +31,10 @@ test: need-python ## Run the tests (no browser); ARGS="-k word" for some of them
 chaos: need-python ## Kill everything again and again; ROUNDS=10
 	@python3 scripts/install.py requirements-dev.lock
 	@TEST_CHAOS_ROUNDS=$(or $(ROUNDS),10) $(PY) -m pytest tests/faults $(ARGS)
+
+restore: need-python ## Follow docs/backup.md on real processes, and verify the record while fifty write
+	@python3 scripts/install.py requirements-dev.lock
+	@$(PY) -m pytest tests/restore $(ARGS)
 
 check: need-python ## Run every check that is not a test: style, types, imports, sizes, templates, migrations
 	@python3 scripts/install.py requirements-dev.lock

@@ -6,8 +6,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from django.db import connection
+
 from runs.audit.witness import look_at_start
 from runs.health import start_heart, stop_hearts
+
+
+def look() -> None:
+    """Compare with the heads outside, if they are in sight from here; the thread keeps no connection."""
+    try:
+        look_at_start()
+    finally:
+        connection.close()
 
 
 class Lifespan:
@@ -21,7 +31,7 @@ class Lifespan:
     ) -> None:
         """Answer the server's startup and shutdown messages."""
         while (await receive())["type"] == "lifespan.startup":
-            await asyncio.to_thread(look_at_start)
+            await asyncio.to_thread(look)
             start_heart("web")
             await send({"type": "lifespan.startup.complete"})
         await asyncio.to_thread(stop_hearts)

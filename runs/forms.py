@@ -325,6 +325,19 @@ class Why(Styled):
     why = Text(label=_("Why, for the record"), required=False)
 
 
+class Accept(Styled):
+    """Go on from a restored database."""
+
+    hold = forms.ChoiceField(
+        label=_("Which runs wait for a person"), initial="all", widget=forms.RadioSelect,
+        choices=[
+            ("all", _("Every run that has not ended")),
+            ("further", _("Only those that are known to have gone further")),
+        ],
+    )  # fmt: skip
+    why = Text(label=_("Why this state is right; it goes into the record"))
+
+
 class Found(Styled):
     """What an admin found."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import path, register_converter
 
-from runs.views import account, decisions, runs
+from runs.views import account, decisions, runs, safe_mode
 
 ACTS = "|".join(runs.ACTS)
 
@@ -44,6 +44,7 @@ urlpatterns = [
     path("approvals/<int:approval_id>/edit", decisions.edit, name="edit"),
     path("questions/<int:question_id>", decisions.question, name="question"),
     path("questions/<int:question_id>/answer", decisions.answer, name="answer"),
+    path("safe-mode", safe_mode.safe_mode_page, name="safe-mode"),
     path("health", runs.health_page, name="health"),
     # One door for people: the admin's own form would know neither our page nor where to go next.
     path("admin/login/", account.admin_door, name="admin-door"),

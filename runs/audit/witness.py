@@ -4,7 +4,7 @@ import logging
 import os
 from pathlib import Path
 
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError
 
 from runs.audit import outside, safe_mode
 from runs.audit.checkpoints import Line, checkpoint
@@ -85,5 +85,3 @@ def look_at_start() -> None:
         agrees(path, outside.tail(path))
     except (OSError, outside.BadLine, DatabaseError, Checkpoint.DoesNotExist) as error:
         log.error("not known whether the database is as new as its heads outside: %s", error)
-    finally:
-        close_old_connections()

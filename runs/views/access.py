@@ -15,6 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from runs import rights
 from runs.actions.acting import Refused
+from runs.audit import safe_mode
 from runs.queries import inbox
 from runs.queries.viewer import Viewer
 
@@ -76,7 +77,7 @@ def name_request(request: Any) -> str:
     return str(request.request_id)
 
 
-PLACES = {"inbox": ("inbox", "approval", "question", "attest"), "health": ("health",), "": ("password",)}
+PLACES = {"inbox": ("inbox", "approval", "question", "attest"), "health": ("health", "safe-mode"), "": ("password",)}
 
 
 def _place(request: Any) -> str:
@@ -89,11 +90,13 @@ def show(request: Any, template: str, context: dict[str, Any], status: int = 200
     """A page with its frame: who is looking, and how much waits."""
     viewer = getattr(request, "viewer", None)
     sees = viewer is not None and viewer.may("see")
+    safe = safe_mode.in_force() if sees else None
     waiting = inbox.count() if sees and "inbox_count" not in context else 0
     return render(
         request,
         template,
-        {"viewer": viewer if sees else None, "inbox_count": waiting, "place": _place(request)} | context,
+        {"viewer": viewer if sees else None, "inbox_count": waiting, "place": _place(request), "safe_mode": safe}
+        | context,
         status=status,
     )
 

@@ -171,5 +171,5 @@ def health_page(request: Any) -> HttpResponse:
     """What /healthz says, for people."""
     found = health.snapshot()
     parts = [(name, part) for name, part in found.items() if name != "ok"]
-    heading = _("Everything is alive") if found["ok"] else _("Something is not alive")
+    heading = _("Everything is alive") if found["ok"] else _("Something needs a look")
     return show(request, "health.html", {"ok": found["ok"], "parts": parts, "heading": heading})

@@ -35,6 +35,7 @@ ROUTES: dict[str, tuple[dict[str, int] | None, dict[str, int] | None]] = {
     "question": (ALL, None),
     "answer": (None, OPERATORS | {"operator": 422, "reviewer": 422}),
     "health": (ALL, None),
+    "safe-mode": (ALL, ADMINS | {"admin": 422}),
     "admin-door": ({"": 302, "stranger": 404} | dict.fromkeys(PEOPLE[2:], 403), None),
     "run-act:note": (NOTERS, NOTERS | {"auditor": 422, "operator": 422, "reviewer": 422}),
     "run-act:pause": (OPERATORS, None),
@@ -70,7 +71,8 @@ def addresses(asked: Story, service: Any) -> dict[str, str]:
         "new": "/runs/new", "new-run": "/runs/new/refund", "run": f"/runs/{run}", "event": f"/runs/{run}/events/1",
         "attest": asked.place, "approval": approval, "approve": f"{approval}/approve", "reject": f"{approval}/reject",
         "edit": f"{approval}/edit", "question": f"/questions/{asker.question.pk}",
-        "answer": f"/questions/{asker.question.pk}/answer", "health": "/health", "admin-door": "/admin/login/",
+        "answer": f"/questions/{asker.question.pk}/answer", "health": "/health", "safe-mode": "/safe-mode",
+        "admin-door": "/admin/login/",
     }  # fmt: skip
 
 

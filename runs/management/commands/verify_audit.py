@@ -41,10 +41,10 @@ class Command(BaseCommand):
             raise CommandError(f"not checked: {error}", returncode=2) from error
         if faults:
             raise CommandError(f"{len(faults)} faults; the first bad place is {faults[0]}")
-        outer = f", {len(record.lines)} checkpoints outside" if path else ", heads outside not compared"
+        outer = f"{len(record.lines)} outside" if path else "heads outside not compared"
         signed = any(line.signature for line in record.lines.values()) and not settings.AGENTOPS_HEADS_KEY
         self.stdout.write(
-            f"{self.looked} runs verified, {len(record.stored)} checkpoints{outer}, no fault"
+            f"{self.looked} runs verified, no fault; {len(record.stored)} checkpoints, {outer}"
             + ("; signatures not checked: AGENTOPS_HEADS_KEY is not set" if signed else "")
         )
 
