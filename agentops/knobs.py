@@ -51,12 +51,12 @@ def between(name: str, default: int, low: int, high: int) -> int:
     return knob(name, default, bounded, f"a whole number from {low} to {high}")
 
 
-def probe_delays(raw: str) -> tuple[float, ...]:
-    """Growing delays of at most four probes (a fifth look belongs to a person)."""
-    delays = tuple(float(part) for part in raw.split(","))
-    if len(delays) > 4 or list(delays) != sorted(delays) or delays[0] < 0:
+def delays(raw: str) -> tuple[float, ...]:
+    """Growing delays of at most four looks (a fifth belongs to a person)."""
+    given = tuple(float(part) for part in raw.split(","))
+    if len(given) > 4 or list(given) != sorted(given) or given[0] < 0:
         raise ValueError
-    return delays
+    return given
 
 
 def folder(name: str, default: Path) -> Path:

@@ -15,7 +15,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from agentops.knobs import between, env, folder, is_loopback, key_file, knob, packages, probe_delays, seconds
+from agentops.knobs import between, delays, env, folder, is_loopback, key_file, knob, packages, seconds
 from agentops.logs import not_health
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -224,7 +224,10 @@ AGENTOPS_LEASE = seconds("AGENTOPS_LEASE", 15)
 AGENTOPS_SWEEP = seconds("AGENTOPS_SWEEP", 1)
 AGENTOPS_WAKE_AGAIN = seconds("AGENTOPS_WAKE_AGAIN", 10)
 AGENTOPS_PROBES: tuple[float, ...] = knob(
-    "AGENTOPS_PROBES", (0.0, 2.0, 10.0, 60.0), probe_delays, "one to four growing delays in seconds: 0,2,10,60"
+    "AGENTOPS_PROBES", (0.0, 2.0, 10.0, 60.0), delays, "one to four growing delays in seconds: 0,2,10,60"
+)
+AGENTOPS_WATCH: tuple[float, ...] = knob(
+    "AGENTOPS_WATCH", (600.0, 86_400.0), delays, "one to four growing delays in seconds: 600,86400"
 )
 AGENTOPS_WORKER_THREADS = between("AGENTOPS_WORKER_THREADS", 8, 1, 200)
 AGENTOPS_CHECKPOINT = seconds("AGENTOPS_CHECKPOINT", 60)

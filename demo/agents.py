@@ -117,4 +117,31 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "acceptance": [{"id": "message_sent", "tool": "send_message", "field": "order_id", "equals_input": "order_id"}],
         "autonomy": "supervised",
     },
+    {
+        "slug": "pickup",
+        "name": "Pickup",
+        "description": (
+            "Leaves a note for the driver and books a carrier that fetches an order back. The carrier keeps no keys,"
+            " but it keeps our reference: after a lost reply the run looks for it, and never books twice by itself."
+        ),
+        "instructions": "Leave the driver's note, then book one pickup on the day of the inputs. Finish citing it.",
+        "model": "scripted:pickup",
+        "tools": ["get_order", "write_delivery_note", "book_pickup"],
+        "inputs": [
+            ORDER,
+            {"name": "day", "label": "Day", "trusted": True, "required": True, "example": "2026-12-04"},
+            {
+                "name": "note",
+                "label": "Note for the driver",
+                "trusted": True,
+                "required": False,
+                "example": "Ring twice.",
+            },
+        ],
+        "facts": CUSTOMER,
+        "example_goal": "Have the broken lamp fetched back.",
+        "limits": {"turns": 10},
+        "acceptance": [{"id": "pickup_booked", "tool": "book_pickup", "field": "order_id", "equals_input": "order_id"}],
+        "autonomy": "supervised",
+    },
 )

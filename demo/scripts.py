@@ -87,12 +87,28 @@ def messenger(tale: Tale) -> Plan:
     yield from finish(tale, f"The customer was sent: {sent.arguments.get('text', text)}", sent.evidence, {})
 
 
+def pickup(tale: Tale, tool: str = "book_pickup") -> Plan:
+    """Leave the note if there is one, book the pickup, once."""
+    order_id, day = tale.inputs.get("order_id", ""), tale.inputs.get("day", "")
+    booked = tale.last_ok(tool)
+    if booked is None:
+        if note := tale.inputs.get("note"):
+            yield from ask("The driver should read this.", "write_delivery_note", order_id=order_id, text=note)
+        booked = yield from _once("I book the pickup.", tool, order_id=order_id, day=day)
+    if not booked.ok:
+        yield from give_up(f"The pickup is not known to be booked ({booked.outcome}): {booked.why}.")
+        return
+    answer = f"Pickup {booked.data.get('id', '')} of order {order_id} is booked for {booked.arguments.get('day', day)}."
+    yield from finish(tale, answer, booked.evidence, {})
+
+
 SCRIPTS: dict[str, Script] = {
     "stock-question": script(stock_question),
     "order-investigation": script(order_investigation),
     "refund": script(refund),
     "lossy-refund": script(refund),
     "messenger": script(messenger),
+    "pickup": script(pickup),
 }
 
 

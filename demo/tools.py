@@ -21,6 +21,7 @@ ShipmentId = Annotated[str, Field(pattern=r"^L-[0-9]{1,9}$", description="Shipme
 Sku = Annotated[str, Field(pattern=r"^[A-Z0-9-]{1,30}$", description="Product number such as LAMP-01")]
 Amount = Annotated[str, Field(pattern=r"^\d{1,7}\.\d{2}$", description="Decimal amount such as 80.00")]
 Reason = Annotated[str, Field(min_length=1, max_length=1000, description="Why, in one or two sentences")]
+Day = Annotated[str, Field(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$", description="Day such as 2026-12-04")]
 Text = Annotated[str, Field(min_length=1, max_length=2000, description="The message as the customer will read it")]
 
 
@@ -55,6 +56,33 @@ def refund_order(
 def send_message(ctx: Context, *, order_id: OrderId, text: Text) -> Outcome:
     """Send a text about an order to the customer of this conversation. It cannot be called back."""
     return _effect(ctx, "message", "/messages", {"order_id": order_id, "text": text})
+
+
+def book_pickup(ctx: Context, *, order_id: OrderId, day: Day) -> Outcome:
+    """Book a carrier that fetches the goods of an order back on a day. Each booking costs money."""
+    body = {"order_id": order_id, "day": day, "reference": ctx.key}
+    return _effect(ctx, "pickup", "/pickups", body)
+
+
+def find_pickup(ctx: Context, *, order_id: OrderId, day: Day) -> Outcome:
+    """Look whether a pickup with our mark was booked: the service keeps no keys, but it keeps our reference."""
+    if (customer := _customer(ctx)) is None:
+        return _no_customer("pickups")
+    try:
+        reply = call(ctx, "GET", f"/pickups?reference={ctx.key}", customer=customer)
+    except (NotSent, Lost) as error:
+        return Outcome(kind=Kind.UNKNOWN, source="pickups", status=str(error))
+    found = reply.body.get("pickups")
+    if reply.status != 200 or not isinstance(found, list):
+        return Outcome(kind=Kind.UNKNOWN, source="pickups", status="unreadable_reply")
+    if not found:
+        return Outcome(kind=Kind.DECLINED, source="pickups", status="not_found")
+    return _booked("pickup", found[0], order_id) or Outcome(kind=Kind.UNKNOWN, status="unreadable_reply")
+
+
+def write_delivery_note(ctx: Context, *, order_id: OrderId, text: Text) -> Outcome:
+    """Set the note that the driver reads for an order. The same note again changes nothing."""
+    return _effect(ctx, "delivery_note", "/delivery-notes", {"order_id": order_id, "text": text}, method="PUT")
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -105,6 +133,23 @@ TOOLS: tuple[Tool, ...] = (
         sensitive=("order_id",),
         objects=("order:{order_id}",),
     ),
+    tool(
+        book_pickup,
+        look_up=find_pickup,
+        headline="Book a pickup of order {order_id} at its customer on {day}",
+        effect=Effect.LOOKUP,
+        deadline=10.0,
+        sensitive=("order_id",),
+        objects=("order:{order_id}",),
+    ),
+    tool(
+        write_delivery_note,
+        headline="Set the driver's note of order {order_id}",
+        effect=Effect.REPEATABLE,
+        risk=Risk.LOW,
+        deadline=10.0,
+        objects=("order:{order_id}",),
+    ),
 )
 
 
@@ -142,15 +187,22 @@ def _read(ctx: Context, form: str, path: str, id_field: str, name: str, *, needs
 
 
 def _effect(
-    ctx: Context, form: str, path: str, body: dict[str, str], *, key: str = "", also_changed: tuple[str, ...] = ()
+    ctx: Context,
+    form: str,
+    path: str,
+    body: dict[str, str],
+    *,
+    method: str = "POST",
+    key: str = "",
+    also_changed: tuple[str, ...] = (),
 ) -> Outcome:
-    """Post `body`. `also_changed` are objects that change beside the new one: the order of a refund, but not of a
+    """Send `body`. `also_changed` are objects that change beside the new one: the order of a refund, but not of a
     message, or every message would make what was read of the order look old."""
     source = f"{form}s"
     if (customer := _customer(ctx)) is None:
         return _no_customer(source)
     try:
-        reply = call(ctx, "POST", path, customer=customer, key=key, body=body)
+        reply = call(ctx, method, path, customer=customer, key=key, body=body)
     except NotSent as error:
         return Outcome(kind=Kind.RETRYABLE, source=source, status=str(error), proof=Proof.PRE_SEND, changed=())
     except Lost as error:
@@ -159,17 +211,23 @@ def _effect(
         status = "key_reused" if reply.code == KEY_REUSE else reply.code or "unreadable_reply"
         unknown = Outcome(kind=Kind.UNKNOWN, source=source, status=status, changed=also_changed)
         return _refusal(reply, source) or unknown
-    name, version = reply.body.get("id"), reply.body.get("version")
-    if not isinstance(name, str) or not isinstance(version, int) or reply.body.get("order_id") != body["order_id"]:
-        return Outcome(kind=Kind.UNKNOWN, source=source, status="unreadable_reply", changed=also_changed)
+    unreadable = Outcome(kind=Kind.UNKNOWN, source=source, status="unreadable_reply", changed=also_changed)
+    return _booked(form, reply.body, body["order_id"], also_changed) or unreadable
+
+
+def _booked(form: str, row: Any, order_id: str, also_changed: tuple[str, ...] = ()) -> Outcome | None:
+    """The outcome of an effect that the service shows; None where it is not a row about this order."""
+    name, version = (row.get("id"), row.get("version")) if isinstance(row, dict) else (None, None)
+    if not isinstance(name, str) or not isinstance(version, int) or row.get("order_id") != order_id:
+        return None
     return Outcome(
         kind=Kind.OK,
-        source=source,
+        source=f"{form}s",
         version=str(version),
         evidence=(f"{form}:{name}:v{version}",),
         effect_ref=name,
         changed=(f"{form}:{name}", *also_changed),
-        data=reply.body,
+        data=row,
     )
 
 

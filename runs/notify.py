@@ -15,7 +15,7 @@ from kombu.exceptions import OperationalError
 from runs.loops import run_soon
 
 log = logging.getLogger(__name__)
-ADVANCE = "runs.advance"
+ADVANCE, WATCH = "runs.advance", "runs.watch"
 GAP = 0.02  # seconds; a frame of a screen is about as long
 _lock = threading.Lock()
 _waiting: dict[str, tuple[int, int] | None] = {}
@@ -40,14 +40,19 @@ def appended(run: int, seq: int, *, wake: bool, inbox: bool) -> None:
 
 def wake_worker(run: int) -> None:
     """Ask for a worker to look at a run; from the sending thread, so that a broker that hangs delays nobody."""
-    run_soon(asyncio.to_thread(_publish, run))
+    run_soon(asyncio.to_thread(_publish, ADVANCE, run))
 
 
-def _publish(run: int) -> None:
+def wake_watch(run: int, turn: int, ordinal: int) -> None:
+    """Ask for a worker to look again for a call that was presumed not executed."""
+    run_soon(asyncio.to_thread(_publish, WATCH, run, turn, ordinal))
+
+
+def _publish(task: str, *args: int) -> None:
     try:
-        current_app.send_task(ADVANCE, args=[run], ignore_result=True, retry=False)
+        current_app.send_task(task, args=args, ignore_result=True, retry=False)
     except (OperationalError, OSError) as error:
-        log.warning("no wake for run %s, the sweep will find it: %s", run, error)
+        log.warning("no %s for run %s, the sweep will find it: %s", task, args[0], error)
 
 
 def nudge(to: str, run: int, seq: int) -> None:

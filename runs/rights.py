@@ -13,6 +13,7 @@ ACTS: dict[str, frozenset[str]] = {
     "decide": frozenset({"operator"}),
     "steer": frozenset({"operator"}),
     "note": frozenset({"operator", "auditor"}),
+    "close_incident": frozenset({"operator", "admin"}),
     "sign_off": frozenset({"admin"}),
     "accept_restore": frozenset({"admin"}),
     "set_policy": frozenset({"admin"}),

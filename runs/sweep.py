@@ -1,4 +1,5 @@
-"""The sweep re-finds every run that is runnable, overdue or abandoned. It only wakes; it never calls tools."""
+"""The sweep re-finds every run that is runnable, overdue or abandoned, and every look that is due at a call that was
+presumed not executed. It only wakes; it never calls tools."""
 
 import time
 
@@ -14,16 +15,19 @@ class Sweeper:
 
     def __init__(self) -> None:
         """Nothing woken yet."""
-        self.woken: dict[int, float] = {}
+        self.woken: dict[tuple[int, ...], float] = {}
 
     def sweep(self) -> list[int]:
-        """Wake what is due; returns the ids that were woken now. In safe mode nobody could claim, so none are."""
+        """Wake what is due; returns the ids of runs that were woken now. In safe mode nobody could claim: none."""
         if safe_mode.in_force():
             return []
         clock = time.monotonic()
-        self.woken = {run: at for run, at in self.woken.items() if clock - at < settings.AGENTOPS_WAKE_AGAIN}
-        due = [run for run in lease.due() if run not in self.woken]
+        self.woken = {what: at for what, at in self.woken.items() if clock - at < settings.AGENTOPS_WAKE_AGAIN}
+        due = [run for run in lease.due() if (run,) not in self.woken]
+        looks = [call for call in lease.looks() if call not in self.woken]
         for run in due:
             notify.wake_worker(run)
-            self.woken[run] = clock
+        for call in looks:
+            notify.wake_watch(*call)
+        self.woken |= {(run,): clock for run in due} | dict.fromkeys(looks, clock)
         return due

@@ -3,9 +3,16 @@
 from celery import shared_task
 
 from runs import runner
+from runs.runner import watch as watching
 
 
 @shared_task(name="runs.advance", ignore_result=True)
 def advance(run: int) -> None:
     """Advance a run as far as it goes."""
     runner.advance(run)
+
+
+@shared_task(name="runs.watch", ignore_result=True)
+def watch(run: int, turn: int, ordinal: int) -> None:
+    """Look again for a call that was presumed not executed."""
+    watching.watch(run, turn, ordinal)

@@ -1,4 +1,8 @@
-"""What the service does to its world: refunds, investigations, messages; each real effect is a row of the ledger."""
+"""What the service does to its world: refunds, investigations, messages, pickups, delivery notes.
+
+Each real effect is a row of the ledger. Its key is what the caller can name it by: an idempotency key, the reference
+of a pickup, or nothing.
+"""
 
 import sqlite3
 import time
@@ -73,6 +77,36 @@ def message(store: Store, request: Request, pause: Callable[[], None]) -> Answer
     return reply(row, status=201)
 
 
+def pickup(store: Store, request: Request, pause: Callable[[], None]) -> Answer:
+    """Book a carrier to fetch something back. Whoever books twice gets two; the caller's reference finds them again."""
+    body = request.json()
+    order_id, day, reference = (_text(body, name) for name in ("order_id", "day", "reference"))
+    with store.transaction() as db:
+        _exists(db, request, order_id)
+    pause()
+    with store.transaction() as db:
+        sql = "INSERT INTO pickups (order_id, day, reference, version) VALUES (?, ?, ?, 1)"
+        name = f"P-{db.execute(sql, (order_id, day, reference)).lastrowid}"
+        _record(db, request, "pickup", name, order_id, reference)
+    return reply({"id": name, "order_id": order_id, "day": day, "reference": reference, "version": 1}, status=201)
+
+
+def delivery_note(store: Store, request: Request, pause: Callable[[], None]) -> Answer:
+    """Set what the driver reads for an order. The same text again changes nothing."""
+    body = request.json()
+    order_id, text = _text(body, "order_id"), _text(body, "text")
+    with store.transaction() as db:
+        _exists(db, request, order_id)
+    pause()
+    with store.transaction() as db:
+        sql = "SELECT text, version FROM delivery_notes WHERE order_id = ?"
+        old = db.execute(sql, (order_id,)).fetchone()
+        version = old["version"] if old and old["text"] == text else (old["version"] if old else 0) + 1
+        db.execute("INSERT OR REPLACE INTO delivery_notes VALUES (?, ?, ?)", (order_id, text, version))
+        _record(db, request, "delivery_note", f"N-{order_id[2:]}", order_id)
+    return reply({"id": f"N-{order_id[2:]}", "order_id": order_id, "text": text, "version": version})
+
+
 def _text(body: dict[str, Any], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_TEXT:
@@ -92,8 +126,9 @@ def _exists(db: sqlite3.Connection, request: Request, order_id: str) -> None:
     _order(db, request, order_id)
 
 
-def _record(db: sqlite3.Connection, request: Request, kind: str, name: str, order_id: str) -> None:
-    key = request.headers.get("idempotency-key", "") if kind != "message" else ""
+def _record(db: sqlite3.Connection, request: Request, kind: str, name: str, order_id: str, reference: str = "") -> None:
+    keyed = kind in ("refund", "investigation")
+    key = request.headers.get("idempotency-key", "") if keyed else reference
     row = (time.time_ns() // 1000, kind, key, name, order_id, request.digest(), request.id)
     sql = "INSERT INTO ledger (at, kind, key, object, order_id, body_digest, request) VALUES (?, ?, ?, ?, ?, ?, ?)"
     db.execute(sql, row)

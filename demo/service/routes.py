@@ -86,10 +86,10 @@ def get_stock(site: Site, request: Request, name: str, pause: Pause) -> Answer:
 
 
 def get_effect(site: Site, request: Request, name: str, pause: Pause) -> Answer:
-    """One refund, investigation or message on an order of the caller."""
+    """One refund, investigation, message or pickup on an order of the caller."""
     customer = _customer(request)
     pause()
-    table = {"R": "refunds", "I": "investigations", "M": "messages"}[name[0]]
+    table = {"R": "refunds", "I": "investigations", "M": "messages", "P": "pickups"}[name[0]]
     sql = f"SELECT e.* FROM {table} e JOIN orders o ON o.id = e.order_id WHERE e.n = ? AND o.customer = ?"
     row = site.store.row(sql, int(name[2:]), customer)
     if row is None:
@@ -116,6 +116,27 @@ def post_message(site: Site, request: Request, name: str, pause: Pause) -> Answe
     """See `effects.message`."""
     _customer(request)
     return effects.message(site.store, request, pause)
+
+
+def post_pickup(site: Site, request: Request, name: str, pause: Pause) -> Answer:
+    """See `effects.pickup`."""
+    _customer(request)
+    return effects.pickup(site.store, request, pause)
+
+
+def put_delivery_note(site: Site, request: Request, name: str, pause: Pause) -> Answer:
+    """See `effects.delivery_note`."""
+    _customer(request)
+    return effects.delivery_note(site.store, request, pause)
+
+
+def find_pickups(site: Site, request: Request, name: str, pause: Pause) -> Answer:
+    """Pickups of the caller with a reference, the oldest first; an empty list where there is none."""
+    customer = _customer(request)
+    pause()
+    sql = "SELECT e.* FROM pickups e JOIN orders o ON o.id = e.order_id WHERE e.reference = ? AND o.customer = ? ORDER BY n"
+    found = site.store.rows(sql, request.query.get("reference", ""), customer)
+    return reply({"pickups": [{"id": f"P-{row.pop('n')}"} | row for row in found]})
 
 
 def ledger_json(site: Site, request: Request, name: str, pause: Pause) -> Answer:
@@ -184,10 +205,13 @@ ROUTES: tuple[tuple[str, re.Pattern[str], Handler], ...] = (
     ("GET", re.compile(r"/shipments/(L-[0-9]{1,9})"), get_shipment),
     ("GET", re.compile(r"/customers/(C-[0-9]{1,9})"), get_customer),
     ("GET", re.compile(r"/stock/([A-Z0-9-]{1,30})"), get_stock),
-    ("GET", re.compile(r"/(?:refunds|investigations|messages)/([RIM]-[0-9]{1,9})"), get_effect),
+    ("GET", re.compile(r"/(?:refunds|investigations|messages|pickups)/([RIMP]-[0-9]{1,9})"), get_effect),
     ("POST", re.compile(r"/refunds()"), post_refund),
     ("POST", re.compile(r"/investigations()"), post_investigation),
     ("POST", re.compile(r"/messages()"), post_message),
+    ("POST", re.compile(r"/pickups()"), post_pickup),
+    ("GET", re.compile(r"/pickups()"), find_pickups),
+    ("PUT", re.compile(r"/delivery-notes()"), put_delivery_note),
     ("GET", re.compile(r"/ledger\.json()"), ledger_json),
     ("GET", re.compile(r"/ledger()"), ledger_page),
     ("GET", re.compile(r"/admin/faults()"), faults_page),

@@ -29,6 +29,9 @@ CREATE TABLE refunds (n INTEGER PRIMARY KEY AUTOINCREMENT, order_id TEXT NOT NUL
     amount INTEGER NOT NULL CHECK (amount > 0), reason TEXT NOT NULL, version INTEGER NOT NULL);
 CREATE TABLE messages (n INTEGER PRIMARY KEY AUTOINCREMENT, order_id TEXT NOT NULL REFERENCES orders,
     text TEXT NOT NULL, version INTEGER NOT NULL);
+CREATE TABLE pickups (n INTEGER PRIMARY KEY AUTOINCREMENT, order_id TEXT NOT NULL REFERENCES orders,
+    day TEXT NOT NULL, reference TEXT NOT NULL, version INTEGER NOT NULL);
+CREATE TABLE delivery_notes (order_id TEXT PRIMARY KEY REFERENCES orders, text TEXT NOT NULL, version INTEGER NOT NULL);
 CREATE TABLE keys (customer TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, at REAL NOT NULL,
     status INTEGER, body BLOB, PRIMARY KEY (customer, key));
 CREATE TABLE ledger (n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
@@ -38,6 +41,8 @@ TABLES = (
     "ledger",
     "keys",
     "messages",
+    "pickups",
+    "delivery_notes",
     "refunds",
     "investigations",
     "stock",

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from runs.actions.acting import Act, Refused, acting, need, not_in_safe_mode, refusing, said
+from runs.actions.acting import Act, Refused, acting, found, need, not_in_safe_mode, refusing, said
 from runs.engine import events as e
 from runs.engine.canonical import to_json
 from runs.engine.limits import BadLimits, Limits
@@ -16,7 +16,7 @@ from runs.engine.state import RunState, dumps
 from runs.journal.append import Picture, append
 from runs.journal.gate import current_policy
 from runs.journal.lease import now
-from runs.models import AgentVersion, Run
+from runs.models import AgentVersion, Incident, Run
 
 BUDGETS = ("turns", "calls", "time")
 
@@ -163,3 +163,17 @@ def sign_off(run_id: int, person: User, what: str) -> None:
         if not draft.state.tampered:
             raise Refused("The run has no integrity stop to sign off.")
         draft.state_fact(finding)
+
+
+def close_incident(incident_id: int, person: User, why: str) -> Incident:
+    """A person has looked into an incident and says what was found; it goes into the record, also after the end."""
+    need(person, "close_incident")
+    incident = found(Incident.objects.all(), incident_id)
+    finding = e.IncidentClosed(incident.seq, said(why, empty="Say what you found: it goes into the record."))
+    with acting(incident.run_id, person, "close_incident", ended=True, tampered=True) as draft:
+        incident.refresh_from_db()
+        if incident.closed_at:
+            raise Refused(f"{incident.person} has already closed this incident.")
+        draft.state_fact(finding, call=incident.ordinal, turn=incident.turn)
+    incident.refresh_from_db()
+    return incident

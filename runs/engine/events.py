@@ -234,6 +234,11 @@ class IncidentOpened(Fact):
     what: str
 
 
+class IncidentClosed(Fact):
+    incident: int
+    why: str
+
+
 class SignedOff(Fact):
     what: str
 
@@ -243,7 +248,7 @@ class PayloadErased(Fact):
 
 
 KINDS: dict[str, type[Fact]] = {cls.__name__: cls for cls in Fact.__subclasses__()}
-AFTER_END = (LateEvidence, IncidentOpened, SignedOff, PayloadErased, NoteAdded)
+AFTER_END = (LateEvidence, IncidentOpened, IncidentClosed, SignedOff, PayloadErased, NoteAdded)
 
 
 def dump(fact: Fact) -> Body:

@@ -240,6 +240,7 @@ EVOLVE: dict[type[e.Fact], Callable[[RunState, e.Entry, Any], RunState]] = {
     e.RunEnded: lambda s, x, f: replace(s, end=f.status, stop=None, paused=False),
     e.LateEvidence: late_evidence,
     e.IncidentOpened: lambda s, x, f: s,
+    e.IncidentClosed: lambda s, x, f: s,
     e.SignedOff: lambda s, x, f: replace(s, stop=None) if s.tampered else s,
     e.PayloadErased: lambda s, x, f: s,
 }

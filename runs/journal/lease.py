@@ -9,7 +9,7 @@ from django.db.models import Case, F, Value, When
 
 from runs.engine.limits import SECOND
 from runs.journal.append import Picture, renewed
-from runs.models import Run
+from runs.models import Call, Run
 
 PG_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
@@ -82,4 +82,10 @@ def beat(picture: Picture) -> tuple[int, int | None, int]:
 def due(limit: int = 500) -> list[int]:
     """Ids of runs that are runnable, overdue or abandoned, the longest waiting first. Nothing selects on status."""
     rows: Any = Run.objects.filter(due_at__lte=now()).order_by("due_at", "id").values_list("pk", flat=True)
+    return list(rows[:limit])
+
+
+def looks(limit: int = 500) -> list[tuple[int, int, int]]:
+    """Calls (run, turn, ordinal) that were presumed not executed and are to be looked for again now."""
+    rows = Call.objects.filter(watch_at__lte=now()).order_by("watch_at").values_list("run_id", "turn", "ordinal")
     return list(rows[:limit])

@@ -5,12 +5,14 @@ from collections.abc import Container, Iterable
 from functools import cache
 from typing import Any
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import Model
 
 from runs.engine import events as e
+from runs.engine.limits import SECOND
 from runs.engine.state import CallState
-from runs.models import Approval, Call, Decision, Question
+from runs.models import Approval, Call, Decision, Incident, Question
 
 JSON = ("objects", "evidence", "met", "changed")
 EMPTY = {
@@ -70,8 +72,13 @@ def _told(entry: e.Entry) -> dict[str, Any]:
         case e.CallEnded() as fact:
             return _found(entry, fact) | {"source": fact.source, "version": fact.version}
         case e.CallSettled() as fact if fact.to != "ready":
-            return _found(entry, fact) | {"presumed": fact.presumed}
+            return _found(entry, fact) | {"presumed": fact.presumed, "watch_at": _first_look(entry, fact)}
     return {}
+
+
+def _first_look(entry: e.Entry, fact: e.CallSettled) -> int | None:
+    """When a verdict that is only presumed is looked for again; outside of the record, as time alone moves it."""
+    return entry.t + int(settings.AGENTOPS_WATCH[0] * SECOND) if fact.presumed else None
 
 
 def _found(entry: e.Entry, fact: e.Found) -> dict[str, Any]:
@@ -84,11 +91,12 @@ def _found(entry: e.Entry, fact: e.Found) -> dict[str, Any]:
 
 def late_row(entry: e.Entry, fact: e.LateEvidence) -> dict[str, Any]:
     """Columns of a call of an earlier turn that was held to be not executed and turns out to be done."""
-    return _found(entry, fact) | {"status": "done", "outcome": fact.outcome, "presumed": False}
+    return _found(entry, fact) | {"status": "done", "outcome": fact.outcome, "presumed": False, "watch_at": None}
 
 
 # Facts whose rows are written one by one through the ORM: never in the hot path.
 APPROVALS, QUESTIONS = e.ApprovalRequested | e.ApprovalClosed | e.Decided, e.QuestionAsked | e.QuestionAnswered
+INCIDENTS = e.IncidentOpened | e.IncidentClosed
 
 
 def is_rare(entry: e.Entry, touched: Container[tuple[int, int]]) -> bool:
@@ -98,13 +106,15 @@ def is_rare(entry: e.Entry, touched: Container[tuple[int, int]]) -> bool:
             return (entry.turn, entry.ordinal) not in touched
         case e.CallStarted(via=via):
             return via == "approval"
-    return isinstance(entry.fact, APPROVALS | QUESTIONS | e.CancelAsked | e.RunEnded)
+    return isinstance(entry.fact, APPROVALS | QUESTIONS | INCIDENTS | e.CancelAsked | e.RunEnded)
 
 
 def write_rare(run: int, entry: e.Entry) -> None:
     """Write the rows of a fact that `is_rare`. Raises `RowMoved`."""
     place = {"run_id": run, "turn": entry.turn, "ordinal": entry.ordinal}
     approvals, t = Approval.objects.filter(**place), entry.t
+    if isinstance(entry.fact, INCIDENTS):
+        return _write_incident(place, entry, entry.fact)
     match entry.fact:
         case e.ApprovalRequested(n, digest, rule, exclude, expires):
             asked = {"digest": digest, "rule": rule, "exclude": exclude, "expires_at": expires or None}
@@ -129,6 +139,16 @@ def write_rare(run: int, entry: e.Entry) -> None:
             row = late_row(entry, fact)
             values = {name: json.loads(v) if name in JSON else v for name, v in row.items()}
             Call.objects.filter(**place, status="not_executed").update(**values)
+    return None
+
+
+def _write_incident(place: dict[str, int], entry: e.Entry, fact: e.IncidentOpened | e.IncidentClosed) -> None:
+    if isinstance(fact, e.IncidentOpened):
+        Incident.objects.create(**place, seq=entry.seq, what=fact.what, opened_at=entry.t)
+        return
+    told = {"closed_at": entry.t, "closed_seq": entry.seq, "person": entry.person, "finding": fact.why}
+    if not Incident.objects.filter(run=place["run_id"], seq=fact.incident, closed_at=None).update(**told):
+        raise RowMoved(f"incident {fact.incident} is not open any more")
 
 
 def _move(rows: Any, *old: str, **changes: Any) -> None:

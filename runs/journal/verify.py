@@ -12,9 +12,10 @@ from runs.engine.evolve import evolve
 from runs.engine.state import RunState, dumps
 from runs.journal import rows
 from runs.journal.chain import entry_of, event_faults, sha
-from runs.models import Approval, Call, Decision, Event, Run
+from runs.models import Approval, Call, Decision, Event, Incident, Run
 
 Place = tuple[int, ...]
+APART = ("arguments", "watch_at")  # compared by their digest; moved by time alone
 
 
 @contextmanager
@@ -52,6 +53,7 @@ class Reading:
         self.calls: dict[Place, dict[str, Any]] = {}
         self.approvals: dict[Place, list[Any]] = {}
         self.votes: set[Any] = set()
+        self.incidents: dict[int, tuple[Any, ...]] = {}
         self.began: tuple[Any, ...] = ()
 
     def faults(self) -> Iterator[str]:
@@ -98,6 +100,11 @@ class Reading:
             case e.Decided() as fact:
                 self.approvals[*place, fact.n][0] = {"approve": "approved", "reject": "rejected"}[fact.vote]
                 self.votes.add((*place, fact.n, entry.person, fact.vote, fact.why, fact.digest))
+            case e.IncidentOpened(what):
+                self.incidents[entry.seq] = (*place, what, None, None, "")
+            case e.IncidentClosed(incident, why):
+                opened = self.incidents[incident]
+                self.incidents[incident] = (*opened[:3], entry.seq, entry.person, why)
             case e.CallStarted(via="approval"):
                 self.approvals[max(key for key in self.approvals if key[:2] == place)][0] = "consumed"
 
@@ -120,7 +127,7 @@ class Reading:
                 yield f"call {call.turn}.{call.ordinal}: nobody proposed it"
                 continue
             stored = {f.column: getattr(call, f.attname) for f in Call._meta.concrete_fields}
-            said = {c: json.loads(v) if c in rows.JSON else v for c, v in row.items() if c != "arguments"}
+            said = {c: json.loads(v) if c in rows.JSON else v for c, v in row.items() if c not in APART}
             wrong = [column for column, value in said.items() if value != stored[column]]
             wrong += ["arguments"] if row["args_digest"] and sha(call.arguments).hex() != row["args_digest"] else []
             yield from (f"call {call.turn}.{call.ordinal}: its {column} is not that of the record" for column in wrong)
@@ -136,3 +143,7 @@ class Reading:
         fields = ("approval__turn", "approval__ordinal", "approval__n", "person_id", "vote", "why", "digest")
         if self.votes != set(Decision.objects.filter(approval__run=self.run).values_list(*fields)):
             yield "the stored decisions are not those of the record"
+        fields = ("seq", "turn", "ordinal", "what", "closed_seq", "person_id", "finding")
+        kept = {seq: rest for seq, *rest in Incident.objects.filter(run=self.run).values_list(*fields)}
+        if kept != {seq: list(told) for seq, told in self.incidents.items()}:
+            yield "the stored incidents are not those of the record"

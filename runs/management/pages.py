@@ -78,6 +78,7 @@ EVENT_WORDS = {
     "RunEnded": "The run is over.",
     "LateEvidence": "A worker that no longer held the lease found out what its call came to. Payload: the observation.",
     "IncidentOpened": "What was held to be true turned out not to be.",
+    "IncidentClosed": "A person looked into an incident and says what was found.",
     "SignedOff": "An admin looked at a failed integrity check.",
     "PayloadErased": "A payload was erased; its digest stays in the chain.",
 }

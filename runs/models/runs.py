@@ -142,7 +142,10 @@ class Call(models.Model):
             models.CheckConstraint(condition=~Q(status="executing") | Q(key__isnull=False), name="call_intent_has_key"),
             models.CheckConstraint(condition=Q(outcome__in=["", *machines.OUTCOMES]), name="call_outcome"),
         ]
-        indexes = [models.Index(fields=["run"], condition=Q(status="unknown"), name="call_unknown")]
+        indexes = [
+            models.Index(fields=["run"], condition=Q(status="unknown"), name="call_unknown"),
+            models.Index(fields=["watch_at"], condition=Q(watch_at__isnull=False), name="call_watched"),
+        ]
 
     def __str__(self) -> str:
         return f"call {self.turn}.{self.ordinal} {self.tool}"

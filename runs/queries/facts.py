@@ -149,6 +149,7 @@ SAY: dict[str, Say] = {
         b.get("effect_ref", ""),
     ),
     "IncidentOpened": lambda b: (_("An incident was opened"), b["what"]),
+    "IncidentClosed": lambda b: (_("looked into the incident of event {n}").format(n=b["incident"]), b["why"]),
     "SignedOff": lambda b: (_("looked at the damaged record and signed off"), b["what"]),
     "PayloadErased": lambda b: (_("erased the stored data of event {n}").format(n=b["erased"]), ""),
     "SegmentStarted": lambda b: (_("Conversation {n} with the model begins").format(n=b["segment"]), ""),
@@ -162,6 +163,7 @@ EVENT_SIGNS: dict[str, tuple[str, str]] = {
     "LimitsChanged": ("quiet", "up"),
     "RunStopped": ("unclear", "stop"),
     "IncidentOpened": ("danger", "high"),
+    "IncidentClosed": ("quiet", "check"),
     "SignedOff": ("quiet", "check"),
 }
 

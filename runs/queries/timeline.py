@@ -20,7 +20,7 @@ from runs.queries.facts import Note, note_of, sign_of_run_event
 from runs.queries.words import Sign, call_sign, headline
 
 WINDOW, BATCH = 200, 500
-OUT_OF_LINE = ("LateEvidence", "IncidentOpened")  # these may speak of a turn long past
+OUT_OF_LINE = ("LateEvidence", "IncidentOpened", "IncidentClosed")  # these may speak of a turn long past
 TEXTS = ("ModelAnswered", "CallEdited", "CallJudged")
 
 

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from django.db import transaction
+
 from runs.catalog import catalog, spec
 from runs.engine import acceptance, messages
 from runs.engine import events as e
@@ -11,8 +13,9 @@ from runs.engine.canonical import digest, storable, to_json
 from runs.engine.limits import SECOND
 from runs.engine.toolspec import InvalidArguments, ToolSpec
 from runs.journal import gate
-from runs.journal.append import Draft
-from runs.journal.integrity import Tampered
+from runs.journal.append import Draft, append
+from runs.journal.integrity import Tampered, opening, picture_of
+from runs.journal.lease import now
 from runs.journal.verify import snapshot, verify
 from runs.models import Call, Run
 from runs.providers.base import Answer, ProviderError
@@ -161,18 +164,29 @@ def record_probe(draft: Draft, flight: Flight, inputs: Mapping[str, Any]) -> Non
         draft.add(fact, call=flight.ordinal, actor="tool", payload=shown)
 
 
-def late(draft: Draft, flight: Flight, inputs: Mapping[str, Any]) -> None:
-    """Draft what a former holder found out about a call that it had started."""
+def add_late(run_id: int, flight: Flight) -> None:
+    """Add late evidence without a lease, under the row's lock: whoever holds the lease keeps it as it is."""
+    with transaction.atomic():
+        run = Run.objects.select_for_update().get(pk=run_id)
+        draft = Draft(picture_of(run), now())
+        inputs = {name: given["value"] for name, given in opening(run_id)["inputs"].items()}
+        _late(draft, flight, inputs)
+        if draft.entries:
+            append(draft)
+
+
+def _late(draft: Draft, flight: Flight, inputs: Mapping[str, Any]) -> None:
+    """Draft what a former holder, or a watch, found out about a call that was started."""
     row = Call.objects.get(run=draft.picture.run, turn=flight.turn, ordinal=flight.ordinal)
     tool = catalog().tools[row.tool]
     outcome = proven(tool, flight.result)
-    if outcome.kind in (Kind.UNKNOWN, Kind.RETRYABLE) or (flight.how == "resend" and outcome.kind != Kind.OK):
+    if outcome.kind in (Kind.UNKNOWN, Kind.RETRYABLE) or (flight.how != "run" and outcome.kind != Kind.OK):
         return
     known, shown = known_of(draft, tool, outcome, flight.args, inputs)
     place = {"call": flight.ordinal, "turn": flight.turn, "revision": flight.revision}
     draft.add(e.LateEvidence(outcome.kind.value, flight.key, **known), **place, actor="tool", payload=shown)
     differs = row.status in ("done", "not_executed") and row.outcome != outcome.kind
     if differs or draft.state.end:
-        held = f"call {flight.turn}.{flight.ordinal} {row.tool} was held to be {row.status}"
-        fact = e.IncidentOpened(f"{held}; it turned out {outcome.kind}")
+        held = f"call {flight.turn}.{flight.ordinal} {row.tool} was held to be {row.outcome or row.status}"
+        fact = e.IncidentOpened(f"{held}; it turned out {outcome.kind.value}")
         draft.add(fact, call=flight.ordinal, turn=flight.turn)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, connection
 
 from runs.catalog import catalog
 from runs.engine import events as e
@@ -25,7 +25,7 @@ from runs.engine.toolspec import Effect
 from runs.journal import gate, lease
 from runs.journal.append import Draft, LeaseLost, Picture, Stale, append
 from runs.journal.faultpoint import faultpoint
-from runs.journal.integrity import Tampered, check_head, picture_of, stop_run
+from runs.journal.integrity import Tampered, check_head, stop_run
 from runs.journal.rows import RowMoved
 from runs.models import Run
 from runs.providers import UnknownModel, provider_for
@@ -251,15 +251,9 @@ class Runner:
         record(draft, flight, self.inputs)
 
     def _late(self, flight: Flight) -> None:
-        """Add late evidence without a lease, under the row's lock: whoever holds the lease keeps it as it is."""
-        if not flight.effect or flight.how == "lookup":
-            return
-        with transaction.atomic():
-            run = Run.objects.select_for_update().get(pk=self.picture.run)
-            draft = Draft(picture_of(run), lease.now())
-            answers.late(draft, flight, self.inputs)
-            if draft.entries:
-                append(draft)
+        """Keep what an effect came to although nobody waits for it any more."""
+        if flight.effect and flight.how != "lookup":
+            answers.add_late(self.picture.run, flight)
 
     def _late_alone(self, flight: Flight) -> None:
         """As `_late`, from the thread of a flight that was left behind."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from demo.agents import AGENTS as DEMO
 from demo.agents import CUSTOMER, ORDER, REFUND_PAID
 from tests.demo_pack.scripts import SCRIPTS
 
@@ -32,4 +33,11 @@ def _agent(slug: str) -> dict[str, Any]:
     }
 
 
-AGENTS: tuple[dict[str, Any], ...] = tuple(_agent(slug) for slug in SCRIPTS)
+PICKUP = next(agent for agent in DEMO if agent["slug"] == "pickup")
+PICKUP_SOON = PICKUP | {
+    "slug": "pickup-soon",
+    "model": "scripted:pickup-soon",
+    "tools": ["book_pickup_soon", "write_delivery_note"],
+    "acceptance": [],
+}
+AGENTS: tuple[dict[str, Any], ...] = (*(_agent(slug) for slug in SCRIPTS if slug != "pickup-soon"), PICKUP_SOON)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 from demo.plans import Block, Message, Plan, Says, Script, Tale, ask, call, finish, give_up, say, script
-from demo.scripts import READS
+from demo.scripts import READS, pickup
 
 # Answers of which the host uses nothing: it asks the same turn again with the same messages. The provider counts them.
 UNSEEN = ("truncated", "duplicate_id", "refusal", "too_many_calls", "unparsable")
@@ -133,6 +133,7 @@ SCRIPTS: dict[str, Script] = {
     "quitter": script(quitter),
     "text-end": script(text_end),
     "repeater": script(repeater),
+    "pickup-soon": script(lambda tale: pickup(tale, "book_pickup_soon")),
     **{f"misbehave-{kind}": _unseen_once(kind) for kind in UNSEEN},
     **{f"misbehave-{kind}": script(_seen_once(kind)) for kind in SEEN},
     "misbehave-empty_end": _empty_once,

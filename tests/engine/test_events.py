@@ -58,5 +58,5 @@ def test_the_kinds_are_those_of_the_contract() -> None:
     contract = """RunStarted, SegmentStarted, ModelAsked, ModelAnswered, ModelFailed, CallJudged, ApprovalRequested,
         Decided, CallEdited, CallStarted, CallEnded, CallProbed, CallSettled, ApprovalClosed, QuestionAsked,
         QuestionAnswered, NoteAdded, PauseAsked, Resumed, CancelAsked, LimitsChanged, FinishClaimed, FinishRefused,
-        RunStopped, RunEnded, LateEvidence, IncidentOpened, SignedOff, PayloadErased"""
+        RunStopped, RunEnded, LateEvidence, IncidentOpened, IncidentClosed, SignedOff, PayloadErased"""
     assert set(e.KINDS) == {name.strip() for name in contract.split(",")}

@@ -391,6 +391,7 @@ class House:
         """The oracle outside: at most one effect per key and call, each announced by a committed intent before it."""
         orders = {self.order_of(run): run for run in runs}
         effects = [e for order in orders if order for e in self.effects(order=order)]
+        effects = [e for e in effects if e["kind"] != "delivery_note"]  # repeat-safe: the same note may be set again
         sql = "SELECT run_id, turn, ordinal, revision, at, body FROM runs_event WHERE kind = 'CallStarted' ORDER BY at"
         intents: dict[Any, dict[str, Any]] = {}
         for row in self.stack.sql(sql):

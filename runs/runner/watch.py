@@ -1,0 +1,80 @@
+"""Look again for what was presumed not executed: that verdict is a bet on time (reliability.md 2.4 d).
+
+A watch holds no lease and moves no run. It only looks up, and what it finds is late evidence. `Call.watch_at` stands
+outside of the run's state, because a look is due after the run has ended too.
+"""
+
+import json
+import logging
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+
+from django.conf import settings
+
+from runs.audit import safe_mode
+from runs.catalog import catalog
+from runs.engine.limits import SECOND
+from runs.journal import lease
+from runs.journal.integrity import Tampered, check_head
+from runs.models import Call, Event
+from runs.runner import answers
+from runs.runner.flights import GRACE, Flight, call_flight
+from runs.tools.base import Kind, Outcome
+
+log = logging.getLogger(__name__)
+MARGIN = 60  # seconds after which a look whose worker died is taken up by another
+
+
+def watch(run: int, turn: int, ordinal: int) -> None:
+    """Take the look that is due at a call, if it is; several at once are one. Nothing is sent but the look-up."""
+    clock = lease.now()
+    place = {"run": run, "turn": turn, "ordinal": ordinal}
+    call = Call.objects.filter(**place, status="not_executed", watch_at__lte=clock).first()
+    if call is None or safe_mode.in_force():
+        return
+    tool = catalog().tools.get(call.tool)
+    if tool is None or tool.look_up is None:
+        log.warning("run %s call %s.%s: %s cannot look again, nothing is known", run, turn, ordinal, call.tool)
+        Call.objects.filter(**place, watch_at=call.watch_at).update(watch_at=next_look(call, clock))
+        return
+    hold = clock + int((tool.spec.deadline + MARGIN) * SECOND)
+    if not Call.objects.filter(**place, watch_at=call.watch_at).update(watch_at=hold):
+        return
+    flight = _look(call)
+    found = flight.result.kind == Kind.OK
+    if found:
+        answers.add_late(run, flight)
+    else:
+        absent = flight.result.kind == Kind.DECLINED
+        said = "still not found" if absent else f"the look told nothing ({flight.result.status})"
+        log.warning("run %s call %s.%s: %s, %s", run, turn, ordinal, call.tool, said)
+    Call.objects.filter(**place, watch_at=hold).update(watch_at=None if found else next_look(call, clock))
+
+
+def next_look(call: Call, now: int) -> int | None:
+    """When to look the next time, counted from the verdict; None after the last."""
+    looks = ((call.ended_at or 0) + int(delay * SECOND) for delay in settings.AGENTOPS_WATCH)
+    return min((at for at in looks if at > now), default=None)
+
+
+def _look(call: Call) -> Flight:
+    """Ask the remote for the mark of a call: key, arguments and facts as the record has them."""
+    run = call.run
+    try:
+        opening = json.loads(check_head(run).payload or "{}")
+        started = Event.objects.filter(run=run, turn=call.turn, ordinal=call.ordinal, kind="CallStarted").latest("seq")
+        if json.loads(started.body)["key"] != call.key:
+            raise Tampered("the key of a call was changed")
+    except Tampered as error:
+        nothing = Outcome(kind=Kind.UNKNOWN, status=f"the record is damaged: {error}")
+        return Flight(call.ordinal, "lookup", lambda _: nothing, 0, result=nothing)
+    facts = {name: given["value"] for name, given in opening["facts"].items()}
+    flight = call_flight(catalog().tools[call.tool], "lookup", call.arguments, call.key or "", facts, lambda: True)
+    flight = replace(flight, ordinal=call.ordinal, turn=call.turn, revision=call.revision)
+    landed: SimpleQueue[Flight] = SimpleQueue()
+    flight.launch(landed)
+    try:
+        return landed.get(timeout=flight.seconds + GRACE)
+    except Empty:
+        flight.left_to = lambda _: None
+        return replace(flight, result=Outcome(kind=Kind.UNKNOWN, status="no answer in time"))
