@@ -134,7 +134,8 @@ def find_pickups(site: Site, request: Request, name: str, pause: Pause) -> Answe
     """Pickups of the caller with a reference, the oldest first; an empty list where there is none."""
     customer = _customer(request)
     pause()
-    sql = "SELECT e.* FROM pickups e JOIN orders o ON o.id = e.order_id WHERE e.reference = ? AND o.customer = ? ORDER BY n"
+    ours = "e.reference = ? AND o.customer = ?"
+    sql = f"SELECT e.* FROM pickups e JOIN orders o ON o.id = e.order_id WHERE {ours} ORDER BY n"
     found = site.store.rows(sql, request.query.get("reference", ""), customer)
     return reply({"pickups": [{"id": f"P-{row.pop('n')}"} | row for row in found]})
 

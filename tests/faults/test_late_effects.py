@@ -15,16 +15,14 @@ AGENTS = {
 }
 
 
-def late(house: House, seconds: float = 3.0, **only: str) -> dict[str, int]:
+def late(house: House, seconds: float = 3.0) -> dict[str, int]:
     """A run for each effect class; its request hangs on its way and has its effect after `seconds`."""
-    wanted = {name: AGENTS[name] for name in only or AGENTS}
-    runs = dict(
-        zip(wanted, house.start_all([(agent, dict(given)) for agent, given, _ in wanted.values()]), strict=True)
-    )
+    started = house.start_all([(agent, dict(given)) for agent, given, _ in AGENTS.values()])
+    runs = dict(zip(AGENTS, started, strict=True))
     for name, run in runs.items():
         fault = {"seconds": seconds, "contains": house.order_of(run) if name != "read" else "LAMP-01"}
         method = {"repeatable": "PUT", "read": "GET"}.get(name, "POST")
-        house.stack.faults.arm("late", path=wanted[name][2], method=method, **fault)
+        house.stack.faults.arm("late", path=AGENTS[name][2], method=method, **fault)
     return runs
 
 
