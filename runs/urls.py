@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import path, register_converter
 
-from runs.views import account, decisions, runs, safe_mode
+from runs.views import account, decisions, incidents, runs, safe_mode
 
 ACTS = "|".join(runs.ACTS)
 
@@ -45,6 +45,8 @@ urlpatterns = [
     path("questions/<int:question_id>", decisions.question, name="question"),
     path("questions/<int:question_id>/answer", decisions.answer, name="answer"),
     path("safe-mode", safe_mode.safe_mode_page, name="safe-mode"),
+    path("incidents", incidents.incident_list, name="incidents"),
+    path("incidents/<int:incident_id>", incidents.incident, name="incident"),
     path("health", runs.health_page, name="health"),
     # One door for people: the admin's own form would know neither our page nor where to go next.
     path("admin/login/", account.admin_door, name="admin-door"),

@@ -13,10 +13,10 @@ from runs.journal.lease import now
 from runs.models import Approval, Call, Decision, Event, Policy, Question, Run
 from runs.queries import words
 from runs.queries.display import Leaf, leaves, one_line, visible
-from runs.queries.facts import Note, note_of
+from runs.queries.facts import Note
 from runs.queries.inbox import probing, why_not
 from runs.queries.runs import holds
-from runs.queries.timeline import Row, said_by
+from runs.queries.timeline import notes_of, said_by
 from runs.queries.viewer import Viewer
 
 STEPS, HISTORY = 5, 10
@@ -168,14 +168,8 @@ def attest_sheet(run: Run, turn: int, ordinal: int, viewer: Viewer) -> AttestShe
     if call is None or call.effect in ("host",):
         return None
     kinds = ("CallStarted", "CallEnded", "CallProbed", "CallSettled", "LateEvidence")
-    events = Event.objects.filter(run=run, turn=turn, ordinal=ordinal, kind__in=kinds).order_by("seq")
-    columns = ("seq", "kind", "turn", "ordinal", "at", "person__username", "body")
-    notes = [
-        note_of(Row(seq, kind, t, o, at, person or "", json.loads(body), False))
-        for seq, kind, t, o, at, person, body in events.values_list(*columns)
-    ]
     return AttestSheet(
-        **vars(call_sheet(run, call)), probes=[note for note in notes if note], probing=probing(run, call),
+        **vars(call_sheet(run, call)), probes=notes_of(run.pk, turn, ordinal, kinds), probing=probing(run, call),
         why_not=why_not(viewer), open=call.status == "unknown",
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from runs.engine.limits import Limits
 from runs.engine.machines import RUN_ENDS, RUN_STOPS, STOP_REASONS
 from runs.engine.state import RunState
 from runs.journal.integrity import Tampered, check_head
-from runs.models import Agent, AgentVersion, Approval, Call, Event, Question, Run
+from runs.models import Agent, AgentVersion, Approval, Call, Event, Incident, Question, Run
 from runs.queries import words
 from runs.queries.display import visible
 from runs.queries.viewer import Viewer
@@ -114,6 +114,7 @@ class Head:
     answer: str = ""
     evidence: list[tuple[str, str]] = field(default_factory=list)
     acts: list[str] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
 
 
 def find_run(run_id: int) -> Run | None:
@@ -132,6 +133,7 @@ def head(run: Run, viewer: Viewer) -> Head:
     shown = Head(
         run, state, words.RUN[run.status], cause(run, state), _stop_detail(run, state), _todos(run), _gauges(state),
         _checks(run, state), intact, acts=acts(run, state, viewer),
+        incidents=list(Incident.objects.filter(run=run, closed_at=None).order_by("seq")),
     )  # fmt: skip
     if run.status == "succeeded":
         shown.answer, shown.evidence = _answer(run)

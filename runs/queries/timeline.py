@@ -121,6 +121,19 @@ def timeline(run: Run, *, after: int | None = None, before: int | None = None, l
     return Timeline(cards, max(row.seq for row in rows), cards[0].first_seq if first > 0 else None)
 
 
+def notes_of(run: int, turn: int, ordinal: int, kinds: tuple[str, ...] = ()) -> list[Note]:
+    """What the record says of one call, a sentence an event; of all kinds, or of these."""
+    events = Event.objects.filter(run=run, turn=turn, ordinal=ordinal)
+    if kinds:
+        events = events.filter(kind__in=kinds)
+    columns = ("seq", "kind", "turn", "ordinal", "at", "person__username", "body")
+    rows = (
+        Row(seq, kind, t, o, at, person or "", json.loads(body), False)
+        for seq, kind, t, o, at, person, body in events.order_by("seq").values_list(*columns)
+    )
+    return [note for row in rows if (note := note_of(row))]
+
+
 def _newer(run: Run, after: int, limit: int) -> Timeline:
     changed = list(
         Event.objects.filter(run=run, seq__gt=after).order_by("seq").values_list("seq", "turn", "ordinal")[:limit]

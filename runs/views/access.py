@@ -16,7 +16,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from runs import rights
 from runs.actions.acting import Refused
 from runs.audit import safe_mode
-from runs.queries import inbox
+from runs.queries import inbox, incidents
 from runs.queries.viewer import Viewer
 
 log = logging.getLogger("runs.pages")
@@ -77,7 +77,12 @@ def name_request(request: Any) -> str:
     return str(request.request_id)
 
 
-PLACES = {"inbox": ("inbox", "approval", "question", "attest"), "health": ("health", "safe-mode"), "": ("password",)}
+PLACES = {
+    "inbox": ("inbox", "approval", "question", "attest"),
+    "incidents": ("incidents", "incident"),
+    "health": ("health", "safe-mode"),
+    "": ("password",),
+}
 
 
 def _place(request: Any) -> str:
@@ -90,15 +95,14 @@ def show(request: Any, template: str, context: dict[str, Any], status: int = 200
     """A page with its frame: who is looking, and how much waits."""
     viewer = getattr(request, "viewer", None)
     sees = viewer is not None and viewer.may("see")
-    safe = safe_mode.in_force() if sees else None
-    waiting = inbox.count() if sees and "inbox_count" not in context else 0
-    return render(
-        request,
-        template,
-        {"viewer": viewer if sees else None, "inbox_count": waiting, "place": _place(request), "safe_mode": safe}
-        | context,
-        status=status,
-    )
+    shell = {
+        "viewer": viewer if sees else None,
+        "inbox_count": inbox.count() if sees and "inbox_count" not in context else 0,
+        "incident_count": incidents.count() if sees else 0,
+        "place": _place(request),
+        "safe_mode": safe_mode.in_force() if sees else None,
+    }
+    return render(request, template, shell | context, status=status)
 
 
 def refused(request: Any, error: Refused) -> HttpResponse:
@@ -114,3 +118,9 @@ def refused(request: Any, error: Refused) -> HttpResponse:
 def absent() -> Refused:
     """What an id that does not exist gets, and everything that one may not see."""
     return Refused(GONE, 404)
+
+
+def number(request: HttpRequest, name: str) -> int | None:
+    """A number in the address; None where it is missing or no number."""
+    text = request.GET.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -17,13 +17,13 @@ from runs.models import Agent
 from runs.queries import inbox as inbox_queries
 from runs.queries import runs as queries
 from runs.queries.timeline import timeline
-from runs.views.access import absent, page, show
+from runs.views.access import absent, number, page, show
 
 
 @page()
 def inbox(request: Any) -> HttpResponse:
     """What waits for a person."""
-    found = inbox_queries.inbox(request.viewer, _number(request, "after") or 0)
+    found = inbox_queries.inbox(request.viewer, number(request, "after") or 0)
     return show(request, "inbox.html", {"inbox": found, "inbox_count": found.total})
 
 
@@ -31,13 +31,8 @@ def inbox(request: Any) -> HttpResponse:
 def run_list(request: Any) -> HttpResponse:
     """Runs, newest first; the address holds the filter."""
     status = request.GET.get("status", "")
-    found = queries.run_list(status, _number(request, "before"))
+    found = queries.run_list(status, number(request, "before"))
     return show(request, "runs.html", {"list": found, "status": status})
-
-
-def _number(request: Any, name: str) -> int | None:
-    text = request.GET.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 @page("start")
@@ -71,7 +66,7 @@ def run(request: Any, run_id: int) -> HttpResponse:
     found = queries.find_run(run_id)
     if found is None:
         raise absent()
-    cards = timeline(found, before=_number(request, "before"))
+    cards = timeline(found, before=number(request, "before"))
     head = queries.head(found, request.viewer)
     context = {"head": head, "run": found, "timeline": cards, "past": "before" in request.GET, "note": forms.NoteForm()}
     return show(request, "run.html", context)

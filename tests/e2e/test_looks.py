@@ -41,6 +41,7 @@ def places(stack: Stack) -> dict[str, str]:
     until(lambda: stack.sql("SELECT 1 FROM runs_call WHERE status = 'unknown'"), what="an unknown call")
     ask = until(lambda: stack.sql("SELECT id FROM runs_approval WHERE run_id = %s", (int(waiting[6:]),)))[0]["id"]
     question = until(lambda: stack.sql("SELECT id FROM runs_question WHERE run_id = %s", (int(asker[6:]),)))[0]["id"]
+    late, incident = _incident(stack)
     lost = stack.sql("SELECT turn, ordinal FROM runs_call WHERE status = 'unknown'")[0]
     return {
         "inbox": "/", "runs": "/runs", "new": "/runs/new", "new-run": "/runs/new/refund", "run-done": done,
@@ -48,8 +49,20 @@ def places(stack: Stack) -> dict[str, str]:
         "approval": f"/approvals/{ask}",
         "question": f"/questions/{question}",
         "attest": f"{unknown}/calls/{lost['turn']}.{lost['ordinal']}/attest", "cancel": f"{waiting}/cancel",
+        "incidents": "/incidents", "incident": f"/incidents/{incident}", "run-incident": f"/runs/{late}",
         "health": "/health", "password": "/password",
     }  # fmt: skip
+
+
+def _incident(stack: Stack) -> tuple[int, int]:
+    """A pickup that was presumed not booked and was booked after all: its run, and the incident."""
+    order = {"input_order_id": "O-5199", "fact_customer": "C-7", "input_day": "2026-12-04"}
+    run = int(start(stack, "pickup-soon", **order)[6:])
+    stack.faults.arm("late", path="/pickups", method="POST", seconds=3)
+    found = until(lambda: stack.sql("SELECT id, digest FROM runs_approval WHERE run_id = %s", (run,)))[0]
+    stack.signed_in("reviewer").post(f"/approvals/{found['id']}/approve", {"digest": found["digest"]})
+    sql = "SELECT id FROM runs_incident WHERE run_id = %s"
+    return run, until(lambda: stack.sql(sql, (run,)), 30, what="the incident")[0]["id"]
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -13,7 +13,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from runs.actions.runs import start_run
-from runs.models import Agent, Approval, Call, Question, Run
+from runs.engine import events as e
+from runs.journal.append import Draft, Picture, append
+from runs.journal.lease import now
+from runs.models import Agent, Approval, Call, Incident, Question, Run
 from runs.runner import advance
 
 PEOPLE = ("operator", "reviewer", "auditor", "admin", "stranger")
@@ -76,6 +79,17 @@ class Story:
     @property
     def page(self) -> str:
         return f"/runs/{self.run.pk}"
+
+
+def opened(story: Story) -> Incident:
+    """An incident about the run's call, as late evidence would open it."""
+    run = Run.objects.get(pk=story.run.pk)
+    what = (
+        f"call {story.call.turn}.{story.call.ordinal} {story.call.tool} was held to be not_executed; it turned out ok"
+    )
+    draft = Draft(Picture.of(run), now())
+    append(draft.add(e.IncidentOpened(what), call=story.call.ordinal, turn=story.call.turn))
+    return Incident.objects.get(run=run)
 
 
 def decide(story: Story, how: str, who: str = "reviewer", **fields: Any) -> Any:

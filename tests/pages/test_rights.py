@@ -8,7 +8,7 @@ import pytest
 from django.urls import get_resolver
 
 from runs.models import Run
-from tests.pages.story import Story, browser
+from tests.pages.story import Story, browser, opened
 
 PEOPLE = ("", "stranger", "auditor", "admin", "operator", "reviewer")
 ALL = {"": 302, "stranger": 404, "auditor": 200, "admin": 200, "operator": 200, "reviewer": 200}
@@ -34,6 +34,8 @@ ROUTES: dict[str, tuple[dict[str, int] | None, dict[str, int] | None]] = {
     "edit": (None, OPERATORS | {"operator": 422, "reviewer": 422}),
     "question": (ALL, None),
     "answer": (None, OPERATORS | {"operator": 422, "reviewer": 422}),
+    "incidents": (ALL, None),
+    "incident": (ALL, ALL | {"auditor": 403, "admin": 422, "operator": 422, "reviewer": 422}),
     "health": (ALL, None),
     "safe-mode": (ALL, ADMINS | {"admin": 422}),
     "admin-door": ({"": 302, "stranger": 404} | dict.fromkeys(PEOPLE[2:], 403), None),
@@ -60,6 +62,7 @@ def names() -> set[str]:
 @pytest.fixture
 def addresses(asked: Story, service: Any) -> dict[str, str]:
     asker = Story("asker").go()
+    incident = opened(asked)
     run = asked.run.pk
     acts = {
         f"run-act:{n}": f"/runs/{run}/{n}"
@@ -72,6 +75,7 @@ def addresses(asked: Story, service: Any) -> dict[str, str]:
         "attest": asked.place, "approval": approval, "approve": f"{approval}/approve", "reject": f"{approval}/reject",
         "edit": f"{approval}/edit", "question": f"/questions/{asker.question.pk}",
         "answer": f"/questions/{asker.question.pk}/answer", "health": "/health", "safe-mode": "/safe-mode",
+        "incidents": "/incidents", "incident": f"/incidents/{incident.pk}",
         "admin-door": "/admin/login/",
     }  # fmt: skip
 
