@@ -2,9 +2,11 @@
 
 An `Entry` is a fact with its place (turn, ordinal, revision), its author and its time; the journal gives it a sequence
 number and a hash. Bodies are small and enough for `evolve`; what is large or may have to be erased (responses,
-arguments, results) is the payload, of which the chain keeps the digest. A changed body raises `VERSION` of its class.
+arguments, results) is the payload, of which the chain keeps the digest. A changed body raises `VERSION` of its class
+and says in `OLDER` how an older one is read; `tests/versions` holds bodies of every version.
 """
 
+from collections.abc import Callable
 from dataclasses import MISSING, field, fields
 from typing import Any, ClassVar
 
@@ -18,9 +20,10 @@ class UnknownEvent(ValueError):
 
 
 class Fact(Frozen):
-    """Base of all facts: `kind` is the name of the class."""
+    """Base of all facts: `kind` is the name of the class; `OLDER` makes the body of a version that of the next."""
 
     VERSION: ClassVar[int] = 1
+    OLDER: ClassVar[dict[int, Callable[[Body], Body]]] = {}
 
     @property
     def kind(self) -> str:
@@ -260,11 +263,13 @@ def dump(fact: Fact) -> Body:
 
 def load(kind: str, body: Body) -> Fact:
     """The fact of a stored body. Raises `UnknownEvent` for a kind, version or field that this code does not know."""
-    cls = KINDS.get(kind)
-    if cls is None or body.get("v", 1) != cls.VERSION:
-        version = body.get("v", 1)
+    cls, version = KINDS.get(kind), body.get("v", 1)
+    body = {name: value for name, value in body.items() if name != "v"}
+    while cls and version in cls.OLDER:
+        body, version = cls.OLDER[version](body), version + 1
+    if cls is None or version != cls.VERSION:
         raise UnknownEvent(f"{kind} version {version} is not known to this code; run the version that wrote it")
     try:
-        return cls(**{name: value for name, value in body.items() if name != "v"})
+        return cls(**body)
     except TypeError as error:
         raise UnknownEvent(f"{kind}: {error}") from error

@@ -13,6 +13,7 @@ from runs.engine.state import CallState
 from runs.journal.lease import now
 from runs.models import Approval, Call, Policy, Question, Run
 from runs.queries import words
+from runs.queries.believed import believed
 from runs.queries.display import one_line, visible
 from runs.queries.viewer import Viewer
 
@@ -124,12 +125,13 @@ def _unknown(viewer: Viewer) -> list[Item]:
 
 def probing(run: Run, call: Call) -> str:
     """What the host still does to find out; empty when only a person can tell."""
-    known: CallState | None = run.picture.calls.get(call.ordinal)
-    if known is None or known.status != "unknown":
+    state = believed(run)
+    known: CallState | None = state.calls.get(call.ordinal) if state else None
+    if state is None or known is None or known.status != "unknown":
         return ""
     if known.probing:
         return _("The host is asking the remote just now.")
-    if known.probe(now(), run.picture.cancel):
+    if known.probe(now(), state.cancel):
         return _("The host will ask the remote again by itself.")
     return ""
 
@@ -138,12 +140,12 @@ def _stops(viewer: Viewer) -> list[Item]:
     rows = _stopped().select_related("agent_version__agent", "starter").order_by("pk")
     items = []
     for run in rows[:PAGE]:
-        stop = run.picture.stop
-        if stop:
+        state = believed(run)
+        if state and (stop := state.stop):
             may = viewer.signs_off if stop.reason == "integrity" else viewer.steers
             lacks = _("An admin signs off.") if stop.reason == "integrity" else _("Operators act on runs.")
             text = f"{words.RUN[run.status].word}: {STOP_REASONS[stop.reason][1]}"
             items.append(
-                Item("stop", run.pk, run, text, run.picture.t, state=visible(run.goal), why_not="" if may else lacks)
+                Item("stop", run.pk, run, text, state.t, state=visible(run.goal), why_not="" if may else lacks)
             )
     return items

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Count, Prefetch, Q, TextField
 from django.db.models.functions import Cast
+from django.utils.translation import gettext as _
 
 from runs.engine.limits import Limits
 from runs.engine.machines import RUN_ENDS, RUN_STOPS, STOP_REASONS
@@ -13,6 +14,7 @@ from runs.engine.state import RunState
 from runs.journal.integrity import Tampered, check_head
 from runs.models import Agent, AgentVersion, Approval, Call, Event, Incident, Question, Run
 from runs.queries import words
+from runs.queries.believed import believed
 from runs.queries.display import visible
 from runs.queries.viewer import Viewer
 
@@ -63,7 +65,9 @@ def run_list(status: str = "", before: int | None = None) -> RunList:
 
 
 def _row(run: Run) -> RunRow:
-    state = run.picture
+    state = believed(run)
+    if state is None:
+        return RunRow(run, words.RUN[run.status], 0, 0, _("Its state cannot be read here: open it to see why."))
     return RunRow(run, words.RUN[run.status], state.n.turns, state.n.calls, cause(run, state))
 
 

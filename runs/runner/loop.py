@@ -40,6 +40,10 @@ ASK_SECONDS = 120
 SHIFT_SECONDS, SHIFT_TURNS = 30, 50
 
 
+class UnknownTool(Exception):
+    """A call that may have been sent is of a tool that this installation does not have."""
+
+
 def advance(run_id: int) -> None:
     """Advance a run as far as it goes; returns at once if nobody needs to or another worker was first.
 
@@ -56,7 +60,7 @@ def advance(run_id: int) -> None:
         log.info("run %s: lease lost", run_id)
     except (Tampered, RowMoved, Vanished) as error:
         _stop(run, "integrity", str(error))
-    except (UnknownModel, e.UnknownEvent) as error:
+    except (UnknownModel, UnknownTool, e.UnknownEvent) as error:
         _stop(run, "unreadable", str(error))
     except UnreadableState as error:
         _leave(run, str(error))
@@ -225,6 +229,8 @@ class Runner:
 
     def _flight(self, draft: Draft, ordinal: int, how: str, args: str, key: str) -> Flight:
         call = draft.state.calls[ordinal]
+        if call.tool not in catalog().tools:
+            raise UnknownTool(f"the tool {call.tool} is not installed here")
         flight = call_flight(catalog().tools[call.tool], how, args, key, self.facts, self._may_send)
         return replace(flight, ordinal=ordinal, turn=draft.state.turn, revision=call.revision)
 

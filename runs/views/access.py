@@ -16,11 +16,17 @@ from django_htmx.http import HttpResponseClientRedirect
 from runs import rights
 from runs.actions.acting import Refused
 from runs.audit import safe_mode
+from runs.engine.events import UnknownEvent
+from runs.engine.state import UnreadableState
 from runs.queries import inbox, incidents
 from runs.queries.viewer import Viewer
 
 log = logging.getLogger("runs.pages")
 View = Callable[..., HttpResponse]
+UNREADABLE = (
+    "This run was recorded by another version of AgentOps than the one that runs here. Nothing here touches it. "
+    "An admin can see why with `manage.py upgrade_check`."
+)
 GONE = "There is nothing here."
 
 
@@ -55,6 +61,9 @@ def page(act: str = "see", *methods: str) -> Callable[[View], View]:
                 answer = view(request, *args, **options)
             except Refused as error:
                 answer = refused(request, error)
+            except (UnreadableState, UnknownEvent) as error:
+                log.error("%s %s: %s", request.request_id, request.path, error)
+                answer = refused(request, Refused(UNREADABLE, 409))
             answer["Cache-Control"] = "no-store"
             return answer
 
