@@ -32,6 +32,8 @@ class Witness:
             last = self._tail(path)
             if not agrees(path, last):
                 return ""
+            if last is None and Checkpoint.objects.filter(number__gt=0).exists():
+                log.warning("the heads outside begin anew: if there was a file, somebody took it away")
             checkpoint(at_once=at_once)
             self._keep(path, last)
             return ""
@@ -57,8 +59,6 @@ class Witness:
     def _keep(self, path: Path, last: Line | None) -> None:
         if not Checkpoint.objects.filter(number__gt=last.number if last else -1).exists():
             return
-        if last is None and Checkpoint.objects.count() > 1:
-            log.warning("the heads outside begin anew: if there was a file, somebody took it away")
         secret = outside.key()
         with outside.locked(path) as file:
             newest = outside.tail(path)  # another sweeper may have been here

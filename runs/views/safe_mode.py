@@ -36,6 +36,7 @@ def safe_mode_page(request: Any) -> HttpResponse:
     found = safe_mode.in_force()
     here = Run.objects.in_bulk([entry["uid"] for entry in found.further[:SHOWN]], field_name="uid") if found else {}
     context = {
+        "safe_mode": None,  # the page says more than the banner
         "found": found, "form": form, "refused": refused, "may_accept": request.viewer.may("accept_restore"),
         "further": [(entry, here.get(entry["uid"])) for entry in found.further[:SHOWN]] if found else [],
         "more": max(0, len(found.further) - SHOWN) if found else 0,

@@ -2,6 +2,7 @@
 
 import json
 import os
+from importlib import import_module
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -110,6 +111,17 @@ class TestACheckpoint:
         assert Head.objects.filter(open=True).count() == 2
 
 
+def test_every_guard_still_stands_after_all_migrations(db: None) -> None:
+    """A table that is made anew by a later migration loses its triggers on SQLite."""
+    wanted = {"run_begun", "run_stirred", "safe_mode_closed"}
+    for name in ("0002_guards", "0003_record"):
+        wanted |= import_module(f"runs.migrations.{name}").RULES.keys()
+    found = "SELECT tgname FROM pg_trigger" if connection.vendor == "postgresql" else "SELECT name FROM sqlite_master"
+    with connection.cursor() as cursor:
+        cursor.execute(found)
+        assert wanted - {name for (name,) in cursor.fetchall()} == set()
+
+
 class TestTheFileOutside:
     def test_is_complete_for_a_second_witness_that_comes_late(self, witness: Witness, settings, tmp_path) -> None:
         Story()
@@ -128,6 +140,14 @@ class TestTheFileOutside:
             other.look()
         numbers = [line.number for line in outside.lines(outside.place())]
         assert numbers == list(range(len(numbers)))
+
+    def test_that_begins_anew_is_said_but_not_at_the_first_start(self, witness: Witness, caplog) -> None:
+        witness.look(at_once=True)
+        assert "begin anew" not in caplog.text
+        outside.place().unlink()
+        assert witness.look() == ""
+        assert "begin anew" in caplog.text
+        assert told(1)
 
     def test_is_mended_after_a_write_that_was_cut_off(self, witness: Witness) -> None:
         Story()

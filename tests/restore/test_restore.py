@@ -98,6 +98,24 @@ def test_the_guide_leads_from_a_backup_through_safe_mode_back_to_work(own_stack:
     assert "no fault" in stack.manage("verify_audit").stdout
 
 
+def test_heads_that_cannot_be_written_are_said_and_stop_nobody(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("a file where the folder should be")
+    stack = Stack(tmp_path / "stack", AGENTOPS_HEADS=str(taken))
+    try:
+        stack.start()
+        until(lambda: not stack.healthz().json()["record"]["ok"], what="health says so")
+        assert "see AGENTOPS_HEADS" in stack.healthz().json()["record"]["what_to_do"]
+        assert stack.healthz().status_code == 200
+        run = start(stack.signed_in("operator"))
+        until(lambda: status(stack, run) == "waiting_approval", what="work goes on")
+        taken.unlink()
+        until(lambda: stack.healthz().json()["ok"], what="healthy once the folder can be made")
+        until(lambda: str(stack.sql("SELECT uid FROM runs_run")[0]["uid"]) in next(taken.iterdir()).read_text())
+    finally:
+        stack.close()
+
+
 WRITERS = """
 import os, sys, threading
 import django
@@ -119,19 +137,28 @@ threads = [threading.Thread(target=work, args=(n,)) for n in range(50)]
 """
 
 
-def test_nothing_is_said_to_be_wrong_while_fifty_write(own_stack: Stack) -> None:
+def test_nothing_is_said_to_be_wrong_while_fifty_write(own_stack: Stack, tmp_path: Path) -> None:
+    """With two sweepers, each with a file of its own: the checkpoints do not fork."""
     stack = own_stack
     stack.stop()
     stack.env |= {"AGENTOPS_CHECKPOINT": "0.1", "AGENTOPS_WORKER_THREADS": "50"}
     stack.start()
     env = stack.env | {"DJANGO_SETTINGS_MODULE": "agentops.settings"}
+    second = subprocess.Popen(
+        [sys.executable, "manage.py", "sweep"], cwd=ROOT, env=env | {"AGENTOPS_HEADS": str(tmp_path / "second")}
+    )
     writers = subprocess.Popen([sys.executable, "-c", WRITERS, "12"], cwd=ROOT, env=env)
     looked = 0
-    while writers.poll() is None or looked < 3:
-        done = stack.manage("verify_audit", check=False)
-        assert done.returncode == 0, done.stderr
-        looked += 1
-    assert writers.returncode == 0
+    try:
+        while writers.poll() is None or looked < 3:
+            done = stack.manage("verify_audit", check=False)
+            assert done.returncode == 0, done.stderr
+            looked += 1
+        assert writers.returncode == 0
+        until(lambda: next((tmp_path / "second").iterdir()).read_text().splitlines() == outside(stack), what="the same")
+    finally:
+        second.terminate()
+        assert second.wait(10) == 0
     assert len(stack.sql("SELECT number FROM runs_checkpoint")) > 5
     assert "no fault" in stack.manage("verify_audit").stdout
     assert stack.healthz().json()["record"]["ok"]
