@@ -9,7 +9,7 @@ APART := e2e fuzz mutants races chaos peers restore
 CHROMIUM ?= $(shell command -v chromium 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test chaos check restore e2e bench lock need-python need-chromium
+.PHONY: help setup up test chaos check mutants restore e2e bench lock need-python need-chromium
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -31,6 +31,10 @@ test: need-python ## Run the tests (no browser); ARGS="-k word" for some of them
 chaos: need-python ## Kill everything again and again; ROUNDS=10
 	@python3 scripts/install.py requirements-dev.lock
 	@TEST_CHAOS_ROUNDS=$(or $(ROUNDS),10) $(PY) -m pytest tests/faults $(ARGS)
+
+mutants: need-python ## Break each promise in a copy and see its test fail; ARGS="-k seq" for some of them
+	@python3 scripts/install.py requirements-dev.lock
+	@$(PY) -m pytest tests/mutants $(ARGS)
 
 restore: need-python ## Follow docs/backup.md on real processes, and verify the record while fifty write
 	@python3 scripts/install.py requirements-dev.lock

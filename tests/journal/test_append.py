@@ -102,6 +102,15 @@ class TestAStalePicture:
         acts.add_note(story.run.pk, person("operator"), "hm")
         refuse(story, old, Stale)
 
+    def test_of_the_sequence_does_not_even_park_over_what_a_person_did(self) -> None:
+        """It is told so. The database would refuse it too, but then the worker would end instead of looking again."""
+        story = Story().turn(("get_order", ORDER))
+        old = story.picture
+        acts.pause(story.run.pk, person("operator"))
+        with pytest.raises((Stale, IntegrityError)) as refused, transaction.atomic():
+            append(Draft(old, lease.now()), release=True)
+        assert refused.type is Stale and story.row.picture.paused
+
     def test_of_the_epoch_is_a_lost_lease(self) -> None:
         story = Story()
         refuse(story, replace(story.picture, epoch=story.picture.epoch - 1), LeaseLost)

@@ -4,7 +4,7 @@ import importlib
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from runs.actions import runs as acts
 from runs.engine import events as e
@@ -204,6 +204,13 @@ class TestTriggers:
             sql("SET CONSTRAINTS ALL IMMEDIATE")
         with pytest.raises(DatabaseError, match="never deleted"), transaction.atomic():
             sql("TRUNCATE runs_event" if postgresql else "DELETE FROM runs_event")
+
+    def test_refuse_a_second_event_in_one_place(self, story: Story) -> None:
+        """Two writers that saw the same head: without this the record could fork (reliability.md 1.9)."""
+        columns = ", ".join(f.column for f in Event._meta.concrete_fields)
+        fork = f"INSERT INTO runs_event ({columns}) SELECT {columns} FROM runs_event WHERE run_id = %s AND seq = 4"
+        with pytest.raises(IntegrityError), transaction.atomic():
+            sql(fork, story.run.pk)
 
     def test_let_a_payload_be_erased(self, story: Story) -> None:
         sql("UPDATE runs_event SET payload = NULL WHERE run_id = %s AND seq = 4", story.run.pk)

@@ -7,10 +7,11 @@ from runs.actions import approvals
 from runs.actions.acting import Refused
 from runs.engine import events as e
 from runs.engine.canonical import digest
-from runs.journal import gate
+from runs.journal import gate, lease
 from runs.journal.verify import verify
 from runs.models import Approval, Decision
 from tests.journal.story import MESSAGE, ORDER, REFUND, Story, person, publish
+from tests.stack import until
 
 pytestmark = pytest.mark.django_db
 DENY = {"id": "no", "effect": "deny", "tools": ["send_message"]}
@@ -97,6 +98,16 @@ class TestAnApproval:
         assert story.start() == ""
         assert story.picture.state.tampered
 
+    def test_of_other_bytes_does_not_stand_for_its_call(self) -> None:
+        """What binds is the digest of the bytes that were shown, never the place of the call alone."""
+        story = approved()
+        with connection.cursor() as cursor:
+            on = " ON runs_approval" if connection.vendor == "postgresql" else ""
+            cursor.execute(f"DROP TRIGGER approval_closed{on}")
+        Approval.objects.filter(run=story.run).update(digest="0" * 64)
+        assert story.start() == ""
+        assert story.picture.state.tampered and "CallStarted" not in story.kinds
+
     def test_that_a_hand_gave_without_a_vote_does_not_count(self) -> None:
         story = Story().turn(("send_message", MESSAGE))
         Approval.objects.filter(run=story.run).update(status="approved")
@@ -163,6 +174,17 @@ class TestADecision:
         with pytest.raises(Refused) as refused:
             approvals.decide(story.approval().pk, person("reviewer"), "approve", "0" * 64)
         assert refused.value.status == 412 and story.call().status == "waiting"
+
+    def test_after_the_expiry_is_too_late_though_nobody_has_recorded_it(self) -> None:
+        publish(1, rules=[{**ASK, "expires": 1}])
+        story = Story().turn(("send_message", MESSAGE)).park()
+        approval = story.approval()
+        assert approval.expires_at is not None
+        until(lambda: lease.now() > approval.expires_at, 5, "the approval expires")
+        assert approval.status == "pending"
+        with pytest.raises(Refused) as refused:
+            approvals.decide(approval.pk, person("reviewer"), "approve", approval.digest)
+        assert refused.value.status == 410 and "Decided" not in story.kinds
 
     def test_of_an_edit_makes_a_new_revision_under_the_editors_name(self) -> None:
         story = Story().turn(("send_message", MESSAGE))

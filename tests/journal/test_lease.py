@@ -1,9 +1,12 @@
 """The right to advance: one holder, found again when it falls silent; and what status and due time a run has."""
 
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
 
 from runs.engine import events as e
 from runs.engine.limits import SECOND
@@ -12,7 +15,9 @@ from runs.engine.state import Ask, CallState, RunState
 from runs.engine.state import Stop as Stopped
 from runs.journal import lease
 from runs.journal.append import project
+from runs.journal.integrity import opening
 from runs.models import Run
+from runs.runner.loop import Runner
 from tests.journal.story import MESSAGE, ORDER, Story
 
 pytestmark = pytest.mark.django_db
@@ -102,6 +107,30 @@ class TestBeat:
         held = story.picture
         story.add(e.NoteAdded("x"))
         assert lease.beat(held)[0] == held.seq + 1
+
+
+class TestTheClock:
+    """Leases, expiries and due times are told by the database's clock; hosts may be hours apart."""
+
+    def test_is_the_databases(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        postgresql = connection.vendor == "postgresql"
+        if postgresql:  # a file database has this host's clock
+            tomorrow = time.time_ns() + 24 * 3600 * 10**9
+            monkeypatch.setattr(time, "time_ns", lambda: tomorrow)
+        sql = "extract(epoch FROM clock_timestamp())" if postgresql else "(julianday('now') - 2440587.5) * 86400.0"
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {sql}")
+            told = float(cursor.fetchone()[0]) * SECOND
+        assert abs(lease.now() - told) < 5 * SECOND
+
+    def test_of_a_host_that_is_set_back_does_not_lengthen_a_lease(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        story = Story()
+        runner = Runner(story.row, story.picture, lease.now() - lease.local(), opening(story.run.pk))
+        assert runner._may_send()
+        runner.picture = replace(runner.picture, lease_until=lease.now() - 1)
+        an_hour_ago = time.time_ns() - 3600 * 10**9
+        monkeypatch.setattr(time, "time_ns", lambda: an_hour_ago)
+        assert not runner._may_send(), "its lease is over, whatever its host believes"
 
 
 class TestDue:

@@ -1,11 +1,17 @@
 """Hints: the first comes at once, a burst is told in few, and the last is never lost."""
 
 import asyncio
+import queue
+import threading
 import uuid
+from typing import Any
 
+import pytest
 from channels.layers import get_channel_layer
 
 from runs import notify
+from runs.engine import events as e
+from tests.journal.story import Story
 
 
 async def heard(group: str, last: int) -> list[int]:
@@ -32,3 +38,29 @@ async def test_a_group_that_was_quiet_is_told_again() -> None:
     assert await heard(group, 1) == [1]
     await asyncio.sleep(2 * notify.GAP)
     assert (await heard(group, 2))[-1] == 2
+
+
+@pytest.mark.django_db
+def test_nobody_is_told_of_what_is_not_committed(django_capture_on_commit_callbacks: Any) -> None:
+    story = Story()
+    group, said = notify.group(story.run.pk), queue.SimpleQueue[int]()
+
+    async def watch() -> None:
+        layer = get_channel_layer()
+        channel = await layer.new_channel()
+        await layer.group_add(group, channel)
+        said.put(-1)
+        for _ in range(2):
+            said.put((await asyncio.wait_for(layer.receive(channel), 5))["seq"])
+        await layer.group_discard(group, channel)
+
+    watcher = threading.Thread(target=asyncio.run, args=(watch(),))
+    watcher.start()
+    assert said.get(timeout=5) == -1, "it listens"
+    with django_capture_on_commit_callbacks(execute=True):
+        story.add(e.NoteAdded("x"))
+        notify.nudge(group, story.run.pk, 0)
+        first = said.get(timeout=5)
+    second = said.get(timeout=5)
+    watcher.join(5)
+    assert (first, second) == (0, story.row.seq), "first what was said aloud, and of the append after its commit"

@@ -147,7 +147,7 @@ def test_a_refusal_of_the_provider_goes_to_a_person_at_once() -> None:
 def test_a_finish_without_its_evidence_is_refused_with_what_is_missing() -> None:
     check = {"id": "seen", "tool": "look"}
     play = Play(finish("thing:moon:v9"), [LOOK], finish(SEEN), checks=[check]).go()
-    assert play.run.status == "succeeded"
+    assert play.run.status == "succeeded" and len(play.requests) == 3
     missing = " ".join(play.told(1)[0]["missing"])
     assert "check seen" in missing and "'thing:moon:v9'" in missing
 
