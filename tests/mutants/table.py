@@ -181,7 +181,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     m(
         "lost worker read as retryable", 7, "a call found begun and not ended is unknown",
-        STEP, 'return e.CallEnded("unknown", status="worker lost"', 'return e.CallEnded("retryable", status="worker lost"',
+        STEP, 'return e.CallEnded("unknown", status="worker', 'return e.CallEnded("retryable", status="worker',
         f"{T_STEP}TestRule1Truth::test_a_call_that_nobody_holds_is_unknown",
     ),
     m(
@@ -273,7 +273,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     m(
         "first rule wins", 5, "the strictest rule wins, whatever the order",
-        "runs/engine/policy.py", "first = max(matching, key=lambda rule: STRICTNESS[rule.effect])", "first = matching[0]",
+        "runs/engine/policy.py", "first = max(matching, key=lambda rule: STRICTNESS[rule.effect])",
+        "first = matching[0]",
         "tests/engine/test_policy.py::TestStrictestWins::test_and_the_trace_names_every_rule_that_spoke",
     ),
     m(

@@ -85,7 +85,7 @@ class TestAMutantThatIsNone:
     def test_is_not_killed_by_an_import_that_fails(self, pristine: Path, tmp_path: Path) -> None:
         patch = Patch("runs/engine/limits.py", "SECOND = 1_000_000", "SECOND = nonsense")
         tree = mutated(pristine, tmp_path / "copy", [patch])
-        with pytest.raises(AssertionError, match="pytest ended with [2-5]"):
+        with pytest.raises(AssertionError, match=r"pytest ended with [2-5]"):
             run_tests(tree, ["tests/engine/test_next_step.py"])
 
     @pytest.mark.parametrize(
