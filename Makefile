@@ -9,7 +9,7 @@ APART := e2e fuzz mutants races chaos peers restore
 CHROMIUM ?= $(shell command -v chromium 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test chaos check mutants restore e2e bench lock need-python need-chromium
+.PHONY: help setup up test fuzz chaos check mutants restore e2e bench lock need-python need-chromium
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -27,6 +27,10 @@ up: setup ## Start everything on this machine; knobs: PORT, AGENTOPS_VAR, AGENTO
 test: need-python ## Run the tests (no browser); ARGS="-k word" for some of them
 	@python3 scripts/install.py requirements-dev.lock
 	@$(PY) -m pytest tests $(APART:%=--ignore=tests/%) $(ARGS)
+
+fuzz: need-python ## Play whole worlds by seed; SEEDS=n FIRST=n, or SEED=n (KILL=n) to see one again
+	@python3 scripts/install.py requirements-dev.lock
+	@FUZZ_SEEDS=$(or $(SEEDS),150) FUZZ_FIRST=$(or $(FIRST),1) FUZZ_SEED=$(SEED) FUZZ_KILL=$(KILL) $(PY) -m pytest tests/fuzz -s $(ARGS)
 
 chaos: need-python ## Kill everything again and again; ROUNDS=10
 	@python3 scripts/install.py requirements-dev.lock

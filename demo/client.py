@@ -18,6 +18,8 @@ from runs.tools.base import Context
 LONGEST_CONNECT = 5.0
 LONGEST_WAIT = 300.0
 LARGEST_REPLY = 1_000_000
+# None: the network. A simulation brings its own wire.
+transport: httpx2.BaseTransport | None = None
 
 
 class NotSent(Exception):
@@ -83,7 +85,8 @@ def _address() -> str:
 
 @cache
 def _client() -> httpx2.Client:
-    return httpx2.Client(trust_env=False, follow_redirects=False, limits=httpx2.Limits(max_keepalive_connections=0))
+    limits = httpx2.Limits(max_keepalive_connections=0)
+    return httpx2.Client(trust_env=False, follow_redirects=False, limits=limits, transport=transport)
 
 
 def _all(ctx: Context, response: httpx2.Response) -> bytes:

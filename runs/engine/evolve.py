@@ -195,6 +195,12 @@ def cancel_asked(state: RunState, entry: e.Entry, fact: e.CancelAsked) -> RunSta
     return replace(state, cancel=True, stop=stop, gave_up=False, calls={**state.calls, **moved})
 
 
+def run_ended(state: RunState, entry: e.Entry, fact: e.RunEnded) -> RunState:
+    """End with every call at its end: what was not started will not be."""
+    left = {o: call.to("withdrawn") for o, call in state.having("waiting", "ready").items()}
+    return replace(state, end=fact.status, stop=None, paused=False, calls={**state.calls, **left})
+
+
 def finish_refused(state: RunState, entry: e.Entry, fact: e.FinishRefused) -> RunState:
     """Refuse a finish by tool, or a claim by text alone, which is no call."""
     state = _count(state, claims=state.n.claims + fact.counted)
@@ -237,7 +243,7 @@ EVOLVE: dict[type[e.Fact], Callable[[RunState, e.Entry, Any], RunState]] = {
     e.FinishClaimed: lambda s, x, f: _move(s, x, "done", outcome="ok"),
     e.FinishRefused: finish_refused,
     e.RunStopped: lambda s, x, f: replace(s, stop=Stop(f.status, f.reason)),
-    e.RunEnded: lambda s, x, f: replace(s, end=f.status, stop=None, paused=False),
+    e.RunEnded: run_ended,
     e.LateEvidence: late_evidence,
     e.IncidentOpened: lambda s, x, f: s,
     e.IncidentClosed: lambda s, x, f: s,

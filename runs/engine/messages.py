@@ -151,8 +151,9 @@ def result(state: RunState, ordinal: int, entries: list[e.Entry]) -> Block:
         edit = next(x for x in reversed(about) if isinstance(x.fact, e.CallEdited))
         shown |= {"edited_by_person": True, "arguments": json.loads(edit.payload or "{}")}
     if call.observation:
-        stored = [x.payload for x in about if getattr(x.fact, "observation", "") == call.observation]
-        if not stored or stored[-1] is None:
+        # What settles a call by late evidence names the observation that the evidence brought.
+        stored = [x.payload for x in about if x.payload and getattr(x.fact, "observation", "") == call.observation]
+        if not stored:
             raise Vanished(f"the result of call {state.turn}.{ordinal} is gone from the record")
         shown |= json.loads(stored[-1])
     else:

@@ -6,14 +6,19 @@
 
 import os
 import signal
+from collections.abc import Callable
 
 _NAME, _ACTION, _NTH = [*os.environ.get("AGENTOPS_FAULT", "").split(":"), "", ""][:3]
 _passed = 0
+# A simulation listens here and may raise what nothing catches; else None.
+listener: Callable[[str], None] | None = None
 
 
 def faultpoint(name: str) -> None:
     """Fire the fault that the environment names for this place."""
     global _passed
+    if listener is not None:
+        listener(name)
     if name != _NAME:
         return
     _passed += 1

@@ -94,6 +94,8 @@ def _settled(b: dict[str, Any]) -> tuple[str, str]:
         "not_executed": _("is settled: it did not happen"),
         "ready": _("may be sent again"),
     }
+    if b.get("presumed"):
+        return _("is presumed not to have happened: two look-ups found nothing, and it is looked for again"), ""
     return f"{text.get(b['to'], b['to'])} ({by})", b.get("why", "")
 
 

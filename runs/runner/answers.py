@@ -187,6 +187,6 @@ def _late(draft: Draft, flight: Flight, inputs: Mapping[str, Any]) -> None:
     draft.add(e.LateEvidence(outcome.kind.value, flight.key, **known), **place, actor="tool", payload=shown)
     differs = row.status in ("done", "not_executed") and row.outcome != outcome.kind
     if differs or draft.state.end:
-        held = f"call {flight.turn}.{flight.ordinal} {row.tool} was held to be {row.outcome or row.status}"
-        fact = e.IncidentOpened(f"{held}; it turned out {outcome.kind.value}")
+        held, which = (row.outcome or row.status).replace("_", " "), f"call {flight.turn}.{flight.ordinal} {row.tool}"
+        fact = e.IncidentOpened(f"{which} was held to be {held}; it turned out {outcome.kind.value}")
         draft.add(fact, call=flight.ordinal, turn=flight.turn)

@@ -8,6 +8,8 @@ the draft is built again from the same facts.
 import json
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -54,10 +56,22 @@ def advance(run_id: int) -> None:
     if claimed is None:
         return
     run, skew = claimed
+    with stopping(run):
+        runner = begin(run, skew)
+        try:
+            while runner.step():
+                pass
+        finally:
+            runner.hand_in()
+
+
+@contextmanager
+def stopping(run: Run) -> Iterator[None]:
+    """What goes wrong on a run that was claimed becomes a stop of that run, or is left to who comes next."""
     try:
-        _shift(run, skew)
+        yield
     except LeaseLost:
-        log.info("run %s: lease lost", run_id)
+        log.info("run %s: lease lost", run.pk)
     except (Tampered, RowMoved, Vanished) as error:
         _stop(run, "integrity", str(error))
     except (UnknownModel, UnknownTool, e.UnknownEvent) as error:
@@ -68,18 +82,14 @@ def advance(run_id: int) -> None:
         raise
     except Exception as error:
         reference = run.uid[:8]
-        log.exception("run %s stopped by a bug, reference %s", run_id, reference)
+        log.exception("run %s stopped by a bug, reference %s", run.pk, reference)
         _stop(run, "error", f"{type(error).__name__}, reference {reference}")
 
 
-def _shift(run: Run, skew: int) -> None:
+def begin(run: Run, skew: int) -> "Runner":
+    """The runner of a claimed run. Raises `Tampered`, `UnknownModel` or `UnreadableState`."""
     opening = json.loads(check_head(run).payload or "")
-    runner = Runner(run, Picture.of(run, mine=True), skew, opening)
-    try:
-        while runner.step():
-            pass
-    finally:
-        runner.hand_in()
+    return Runner(run, Picture.of(run, mine=True), skew, opening)
 
 
 def _stop(held: Run, reason: str, detail: str) -> None:

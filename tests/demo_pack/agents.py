@@ -40,4 +40,12 @@ PICKUP_SOON = PICKUP | {
     "tools": ["book_pickup_soon", "write_delivery_note"],
     "acceptance": [],
 }
-AGENTS: tuple[dict[str, Any], ...] = (*(_agent(slug) for slug in SCRIPTS if slug != "pickup-soon"), PICKUP_SOON)
+MEDLEY = _agent("medley") | {
+    "tools": [
+        "lookup_stock", "get_order", "write_delivery_note", "refund_order", "open_investigation", "book_pickup_soon",
+        "send_message",
+    ],
+    "inputs": [ORDER, {"name": "seed", "label": "Seed", "trusted": True, "required": True, "example": "1"}],
+}  # fmt: skip
+OWN = {"medley": MEDLEY, "two-effects": _agent("two-effects") | {"tools": MEDLEY["tools"]}, "pickup-soon": PICKUP_SOON}
+AGENTS: tuple[dict[str, Any], ...] = tuple(OWN.get(slug) or _agent(slug) for slug in SCRIPTS)

@@ -1,6 +1,7 @@
 """Scripted models for stories: three verdicts in one turn, and each way in which an answer can be wrong."""
 
 import json
+import random
 from collections.abc import Callable
 
 from demo.plans import Block, Message, Plan, Says, Script, Tale, ask, call, finish, give_up, say, script
@@ -126,11 +127,55 @@ def _empty_once(messages: list[Message]) -> Says:
     return proper if told or len(messages) > 1 else {"misbehave": "empty_end"}
 
 
+def two_effects(tale: Tale) -> Plan:
+    """A pickup and a message in one turn, so that one can wait while the other is in doubt; then the end."""
+    order = _order_id(tale)
+    text = f"It is fetched back. {len(tale.turns)}"
+    pickup, message = (
+        call("book_pickup_soon", order_id=order, day="2026-12-04"),
+        call("send_message", order_id=order, text=text),
+    )
+    yield say("Both.", pickup, message)
+    yield from _proper(tale)
+
+
+def medley(tale: Tale) -> Plan:
+    """A few turns of up to three calls of every effect class, chosen by the input `seed`; then an end, or none.
+
+    A pure function of the messages, as all scripts are: turn n of seed s is always the same.
+    """
+    seed, order = tale.inputs.get("seed", "0"), _order_id(tale)
+    for turn in range(1, 5):
+        dice = random.Random(f"{seed}:{turn}")
+        mark = f"{seed}:{turn}:{len(tale.turns)}"  # unlike any other, also when a person resumed
+        menu = {
+            "read": call("get_order", order_id=order),
+            "stock": call("lookup_stock", sku="LAMP-01"),
+            "note": call("write_delivery_note", order_id=order, text=f"Ring twice. {mark}"),
+            "refund": call("refund_order", order_id=order, amount="1.00", currency="EUR", reason=mark),
+            "above": call("refund_order", order_id=order, amount="500.01", currency="EUR", reason=mark),
+            "investigate": call("open_investigation", order_id=order, reason=mark),
+            "pickup": call("book_pickup_soon", order_id=order, day="2026-12-04"),
+            "message": call("send_message", order_id=order, text=mark),
+            "invalid": call("get_order", order_id="nowhere"),
+            "rocket": call("launch_rocket", target="moon"),
+            "ask": call("ask_user", question="Go on?", schema={"type": "string"}),
+        }
+        weights = [3, 2, 3, 5, 1, 3, 5, 5, 1, 1, 1]
+        chosen = dict.fromkeys(dice.choices(list(menu), weights, k=dice.choice((1, 1, 2, 3))))
+        yield say(f"Turn {mark}.", *(menu[name] for name in chosen))
+    if random.Random(seed).random() < 0.15:
+        yield from give_up("That is all that I can do.")
+    yield from _proper(tale)
+
+
 SCRIPTS: dict[str, Script] = {
     "three-calls": script(three_calls),
     "edit-watch": script(edit_watch),
     "asker": script(asker),
     "quitter": script(quitter),
+    "medley": script(medley),
+    "two-effects": script(two_effects),
     "text-end": script(text_end),
     "repeater": script(repeater),
     "pickup-soon": script(lambda tale: pickup(tale, "book_pickup_soon")),

@@ -79,6 +79,13 @@ class TestResults:
         )
         assert result["edited_by_person"] is True and result["arguments"] == {"amount": "50.00"}
 
+    def test_that_came_late_are_those_that_the_late_evidence_brought(self) -> None:
+        (done, seen) = ended(1, {"n": 1})
+        late = entry(e.LateEvidence("ok", "k", observation=done.observation), 1, seen.payload)
+        settled = entry(e.CallSettled("done", "late_evidence", outcome="ok", observation=done.observation), 1)
+        (result,) = told(run(done), late, settled)
+        assert result["data"] == {"n": 1}
+
     @pytest.mark.parametrize("damage", ["payload", "event"])
     def test_that_have_vanished_stop_the_run(self, damage: str) -> None:
         done, seen = ended(1, {"n": 1})

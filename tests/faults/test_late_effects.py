@@ -55,7 +55,7 @@ def test_of_an_effect_that_lands_late_none_is_repeated_and_what_was_presumed_is_
     assert call["watch_at"] and len(house.bodies(lookup, "CallStarted")) == 1, "never sent again by itself"
 
     incident = until(lambda: house.bodies(lookup, "IncidentOpened"), 15, "the watch finds it")[0]
-    assert "held to be not_executed; it turned out ok" in incident["what"]
+    assert "held to be not executed; it turned out ok" in incident["what"]
     (effect,) = house.effects_of(lookup, "pickup")
     (evidence,) = house.bodies(lookup, "LateEvidence")
     assert (evidence["effect_ref"], evidence["key"], effect["key"]) == (effect["object"], call["key"], call["key"])

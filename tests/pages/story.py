@@ -85,7 +85,7 @@ def opened(story: Story) -> Incident:
     """An incident about the run's call, as late evidence would open it."""
     run = Run.objects.get(pk=story.run.pk)
     what = (
-        f"call {story.call.turn}.{story.call.ordinal} {story.call.tool} was held to be not_executed; it turned out ok"
+        f"call {story.call.turn}.{story.call.ordinal} {story.call.tool} was held to be not executed; it turned out ok"
     )
     draft = Draft(Picture.of(run), now())
     append(draft.add(e.IncidentOpened(what), call=story.call.ordinal, turn=story.call.turn))

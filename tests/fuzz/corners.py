@@ -1,0 +1,100 @@
+"""What chance alone rarely meets, played step by step in the same world and judged by the same oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runs.actions import approvals
+from runs.actions import runs as acts
+from runs.engine.state import CallState
+from runs.journal import lease
+from runs.models import Approval, Call, Policy, Run
+from tests.fuzz.clock import SECOND
+from tests.fuzz.world import World
+
+
+def work(world: World, until: Callable[[], object]) -> None:
+    """Workers and looks, until something is true; people approve what is asked."""
+    for _ in range(400):
+        if until():
+            return
+        for run in lease.due():
+            world.claim(run)
+        for worker in world.alive():
+            world.move(worker)
+        for asked in Approval.objects.filter(run__in=world.runs, status="pending"):
+            approvals.decide(asked.pk, world.people.person("reviewer"), "approve", asked.digest)
+        if not lease.due() and not world.alive():
+            world.clock.advance(SECOND // 4)
+    raise AssertionError("it never came to that")
+
+
+def moving(world: World, until: Callable[[], object], wait: int = 0) -> None:
+    """One worker at a time, step by step, until something is true; nobody approves."""
+    for _ in range(300):
+        if until():
+            return
+        for run in lease.due() if not world.alive() else ():
+            world.claim(run)
+        for worker in world.alive()[:1]:
+            world.move(worker)
+        world.clock.advance(wait or 1000)
+    raise AssertionError("it never came to that")
+
+
+def calls(world: World, status: str) -> list[CallState]:
+    return [c for c in Run.objects.get(pk=world.runs[0]).picture.calls.values() if c.status == status]
+
+
+def _in_doubt(world: World) -> Call:
+    """A message that was cut, of which a person says: do it again."""
+    world.remote.kinds, world.remote.path, world.remote.rate = ("cut",), "/messages", 1.0
+    work(world, lambda: calls(world, "unknown"))
+    call = Call.objects.get(run=world.runs[0], status="unknown")
+    world.people.attest(call, world.people.person("reviewer"), "again")
+    assert calls(world, "ready")[0].maybe_sent
+    return call
+
+
+def again_and_then_cancelled(world: World) -> None:
+    """What is to be sent again and is cancelled is in doubt, not withdrawn."""
+    _in_doubt(world)
+    acts.cancel(world.runs[0], world.people.person("operator"), "not again")
+    assert calls(world, "unknown")
+
+
+def again_and_then_refused(world: World) -> None:
+    """What is to be sent again, is asked anew by a stricter policy and refused, is in doubt, not refused."""
+    _in_doubt(world)
+    world.people.four_eyes()
+    moving(world, lambda: calls(world, "waiting"))
+    asked = Approval.objects.get(run=world.runs[0], status="pending")
+    approvals.decide(asked.pk, world.people.person("reviewer"), "reject", asked.digest)
+    assert calls(world, "unknown")
+
+
+def found_after_all(world: World) -> None:
+    """A pickup that is presumed not booked, and lands while its sibling waits, is settled by the look at it."""
+    world.remote.kinds, world.remote.path, world.remote.rate = ("late",), "/pickups", 1.0
+    world.remote.late = (2.5,)
+    moving(world, lambda: Approval.objects.filter(run__in=world.runs, status="pending").count() == 2)
+    asked = Approval.objects.filter(run__in=world.runs).earliest("pk")
+    approvals.decide(asked.pk, world.people.person("reviewer"), "approve", asked.digest)
+    moving(world, lambda: calls(world, "not_executed"), SECOND // 20)
+    world.clock.advance(4 * SECOND)
+    world.look_again()
+    assert any(c.late for c in calls(world, "not_executed")), "in the same turn"
+
+
+def switched_off(world: World) -> None:
+    """A tool that is switched off between the decision and the start is denied."""
+    work(world, lambda: Approval.objects.filter(run__in=world.runs, status="approved"))
+    current = Policy.objects.get(current=True)
+    world.people.publish(current.content | {"off": ["send_message"]})
+    moving(world, lambda: Call.objects.filter(run__in=world.runs, status="denied"))
+
+
+CORNERS = {
+    again_and_then_cancelled: "messenger", again_and_then_refused: "messenger", found_after_all: "two-effects",
+    switched_off: "messenger",
+}  # fmt: skip
