@@ -5,6 +5,7 @@ Full names here, short keys only in the stored text: the state is written with e
 
 import json
 from dataclasses import field, fields
+from functools import cache
 from typing import Any, Self, TypeVar
 
 from runs.engine.canonical import digest
@@ -44,14 +45,20 @@ def replace(old: S, **changes: Any) -> S:
     return new
 
 
+@cache
+def _stored_fields(kind: type[Any]) -> list[tuple[str, str, Any]]:
+    """(name, stored name, default) of the fields of a kind of state."""
+    plain = kind()
+    return [(f.name, SHORT[f.name], getattr(plain, f.name)) for f in fields(kind)]
+
+
 class Stored(Frozen):
     """Frozen dataclasses that leave defaults out of their stored form."""
 
     def dump(self) -> dict[str, Any]:
         """Stored form: short keys, defaults left out."""
-        plain = type(self)()
-        pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return {SHORT[name]: value for name, value in pairs if value != getattr(plain, name)}
+        mine = self.__dict__
+        return {short: mine[name] for name, short, default in _stored_fields(type(self)) if mine[name] != default}
 
     @classmethod
     def load(cls, stored: dict[str, Any]) -> Self:
@@ -212,6 +219,9 @@ class RunState(Stored):
         return digest(json.dumps(parts))[:16] if parts else ""
 
 
+_encode = json.JSONEncoder(
+    default=lambda part: part.dump(), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+).encode
 NESTED = {"ask": Ask, "n": Counts, "stop": Stop, "limits": Limits}
 
 
@@ -220,7 +230,7 @@ def dumps(state: RunState) -> str:
     out: dict[str, Any] = {"v": VERSION, **state.dump()}
     if state.calls:
         out["calls"] = {str(o): call for o, call in state.calls.items()}
-    return json.dumps(out, default=lambda part: part.dump(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return str(_encode(out))
 
 
 def loads(text: str) -> RunState:

@@ -5,7 +5,6 @@ IMMEDIATE (with the ORM row by row the speed goals are out of reach: spine.md 4)
 """
 
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +16,7 @@ from runs.engine.evolve import evolve, is_progress
 from runs.engine.frozen import Frozen
 from runs.engine.limits import SECOND
 from runs.engine.next_step import Wait, next_step, status_of
-from runs.engine.state import CallState, RunState, dumps, loads
+from runs.engine.state import CallState, RunState, dumps, loads, replace
 from runs.journal import rows
 from runs.journal.chain import body_text, event_hash, header, sha
 from runs.journal.faultpoint import faultpoint
