@@ -7,8 +7,7 @@ and says in `OLDER` how an older one is read; `tests/versions` holds bodies of e
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, field, fields
-from functools import cache
+from dataclasses import field
 from typing import Any, ClassVar
 
 from runs.engine.frozen import Frozen
@@ -255,16 +254,9 @@ KINDS: dict[str, type[Fact]] = {cls.__name__: cls for cls in Fact.__subclasses__
 AFTER_END = (LateEvidence, IncidentOpened, IncidentClosed, SignedOff, PayloadErased, NoteAdded)
 
 
-@cache
-def _defaults(kind: type[Fact]) -> list[tuple[str, Any]]:
-    """(name, default) of the fields of a kind of fact."""
-    return [(f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)]
-
-
 def dump(fact: Fact) -> Body:
     """Body of a fact as JSON values, defaults left out, ``v`` only from version 2 on."""
-    mine = fact.__dict__
-    body = {name: mine[name] for name, default in _defaults(type(fact)) if mine[name] != default}
+    body = fact.own()
     return body if fact.VERSION == 1 else {"v": fact.VERSION, **body}
 
 

@@ -4,8 +4,7 @@ Full names here, short keys only in the stored text: the state is written with e
 """
 
 import json
-from dataclasses import field, fields
-from functools import cache
+from dataclasses import field
 from typing import Any, Self, TypeVar
 
 from runs.engine.canonical import digest
@@ -45,20 +44,12 @@ def replace(old: S, **changes: Any) -> S:
     return new
 
 
-@cache
-def _stored_fields(kind: type[Any]) -> list[tuple[str, str, Any]]:
-    """(name, stored name, default) of the fields of a kind of state."""
-    plain = kind()
-    return [(f.name, SHORT[f.name], getattr(plain, f.name)) for f in fields(kind)]
-
-
 class Stored(Frozen):
     """Frozen dataclasses that leave defaults out of their stored form."""
 
     def dump(self) -> dict[str, Any]:
         """Stored form: short keys, defaults left out."""
-        mine = self.__dict__
-        return {short: mine[name] for name, short, default in _stored_fields(type(self)) if mine[name] != default}
+        return {SHORT[name]: value for name, value in self.own().items()}
 
     @classmethod
     def load(cls, stored: dict[str, Any]) -> Self:
