@@ -129,14 +129,16 @@ def renewed(until: int, now: int) -> int:
     return until if until - now >= length // 2 else now + length
 
 
-def _event_rows(old: Picture, entries: list[e.Entry], state: bytes) -> tuple[list[list[Any]], bytes]:
+def _event_rows(old: Picture, entries: list[e.Entry], state: bytes) -> tuple[list[rows.Row], bytes]:
+    columns = [str(f.column) for f in Event._meta.concrete_fields]
     out, head = [], old.head
     for entry in entries:
         body = body_text(entry.fact)
         payload = sha(entry.payload) if entry.payload is not None else None
         last = state if entry is entries[-1] else None
         head = event_hash(old.uid, entry, body, payload, last, head)
-        out.append([old.run, *header(entry), body, entry.payload, payload, last, head])
+        values = [old.run, *header(entry), body, entry.payload, payload, last, head]
+        out.append(dict(zip(columns, values, strict=True)))
     return out, head
 
 
@@ -148,11 +150,8 @@ def _why_refused(old: Picture, policy: int | None) -> Exception:
     return Stale(f"run {old.run}: {moved}")
 
 
-Statement = tuple[str, list[Any]]
-
-
 def _write(
-    old: Picture, run: dict[str, Any], events: list[list[Any]], calls: list[rows.CallRow], policy: int | None
+    old: Picture, run: rows.Row, events: list[rows.Row], calls: list[tuple[rows.Row, bool]], policy: int | None
 ) -> bool:
     """Write all three tables; False if the fence refused, and then nothing was written."""
     where, fence = "id = %s AND epoch = %s AND seq = %s", [old.run, old.epoch, old.seq]
@@ -164,7 +163,7 @@ def _write(
     update = f"UPDATE runs_run SET {', '.join(f'{c} = %s' for c in run)} WHERE {where}", [*run.values(), *fence]
     # On PostgreSQL all of it is one statement: what follows the fenced UPDATE draws its rows from what that returned.
     source = "w0" if connection.vendor == "postgresql" else ""
-    others = [_insert_events(events, source)] if events else []
+    others = [rows.insert("runs_event", events, source)] if events else []
     others += [rows.write_call(call, source) for call in calls]
     with connection.cursor() as cursor:
         if source:
@@ -177,13 +176,3 @@ def _write(
         for sql, params in others if written else ():
             cursor.execute(sql, params)
         return written
-
-
-def _insert_events(events: list[list[Any]], fence: str) -> Statement:
-    """INSERT of all events; on PostgreSQL typed, and only if the CTE `fence` has a row."""
-    params = [value for row in events for value in row]
-    types = rows.types(Event)
-    plain, typed = ", ".join("%s" for _ in types), ", ".join(f"%s::{kind}" for kind in types.values())
-    values = "), (".join([typed if fence else plain] + [plain] * (len(events) - 1))
-    source = f"SELECT v.* FROM {fence}, (VALUES ({values})) v" if fence else f"VALUES ({values})"
-    return f"INSERT INTO runs_event ({', '.join(types)}) {source}", params
