@@ -9,9 +9,8 @@ import rfc8785
 
 DEPTH = 32
 LARGEST = 2**53 - 1
-# Encoders are made once: `json.dumps` with options makes one at every call.
+# Made once: `json.dumps` with options makes an encoder at every call.
 compact = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
-_readable = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class BadJson(ValueError):
@@ -45,7 +44,7 @@ def canonical(value: Any) -> str:
 
 def to_json(value: Any) -> str:
     """JSON text that can be stored as UTF-8, whatever a model or a remote put into its strings."""
-    text = _readable(value)
+    text = json.dumps(value, ensure_ascii=False)
     return text if storable(text, len(text)) == text else json.dumps(value)
 
 

@@ -256,8 +256,7 @@ AFTER_END = (LateEvidence, IncidentOpened, IncidentClosed, SignedOff, PayloadEra
 
 def dump(fact: Fact) -> Body:
     """Body of a fact as JSON values, defaults left out, ``v`` only from version 2 on."""
-    body = fact.own()
-    return body if fact.VERSION == 1 else {"v": fact.VERSION, **body}
+    return fact.own() if fact.VERSION == 1 else {"v": fact.VERSION, **fact.own()}
 
 
 def load(kind: str, body: Body) -> Fact:

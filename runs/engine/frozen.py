@@ -20,5 +20,4 @@ class Frozen:
 
     def own(self) -> dict[str, Any]:
         """The fields that differ from their defaults: what is worth storing."""
-        mine = self.__dict__
-        return {name: mine[name] for name, default in self._defaults.items() if mine[name] != default}
+        return {name: value for name, value in self.__dict__.items() if value != self._defaults[name]}

@@ -210,9 +210,7 @@ class RunState(Stored):
         return digest(json.dumps(parts))[:16] if parts else ""
 
 
-_encode = json.JSONEncoder(
-    default=lambda part: part.dump(), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-).encode
+_encode = json.JSONEncoder(default=lambda x: x.dump(), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 NESTED = {"ask": Ask, "n": Counts, "stop": Stop, "limits": Limits}
 
 

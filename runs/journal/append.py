@@ -20,7 +20,7 @@ from runs.engine.state import CallState, RunState, dumps, loads, replace
 from runs.journal import rows
 from runs.journal.chain import body_text, event_hash, header, sha
 from runs.journal.faultpoint import faultpoint
-from runs.models import Event, Policy, Run
+from runs.models import Event, Run
 
 
 class Stale(Exception):
@@ -137,8 +137,7 @@ def _event_rows(old: Picture, entries: list[e.Entry], state: bytes) -> tuple[lis
         payload = sha(entry.payload) if entry.payload is not None else None
         last = state if entry is entries[-1] else None
         head = event_hash(old.uid, entry, body, payload, last, head)
-        values = [old.run, *header(entry), body, entry.payload, payload, last, head]
-        out.append(dict(zip(columns, values, strict=True)))
+        out.append(dict(zip(columns, [old.run, *header(entry), body, entry.payload, payload, last, head], strict=True)))
     return out, head
 
 
@@ -150,16 +149,13 @@ def _why_refused(old: Picture, policy: int | None) -> Exception:
     return Stale(f"run {old.run}: {moved}")
 
 
-def _write(
-    old: Picture, run: rows.Row, events: list[rows.Row], calls: list[tuple[rows.Row, bool]], policy: int | None
-) -> bool:
+def _write(old: Picture, run: rows.Row, events: list[rows.Row], calls: list[rows.CallRow], policy: int | None) -> bool:
     """Write all three tables; False if the fence refused, and then nothing was written."""
     where, fence = "id = %s AND epoch = %s AND seq = %s", [old.run, old.epoch, old.seq]
     if old.mine:
         where += " AND lease_until IS NOT NULL"
     if policy is not None:
-        where += f" AND EXISTS (SELECT 1 FROM {Policy._meta.db_table} WHERE current AND number = %s)"
-        fence.append(policy)
+        where, fence = f"{where} AND EXISTS (SELECT 1 FROM runs_policy WHERE current AND number = %s)", [*fence, policy]
     update = f"UPDATE runs_run SET {', '.join(f'{c} = %s' for c in run)} WHERE {where}", [*run.values(), *fence]
     # On PostgreSQL all of it is one statement: what follows the fenced UPDATE draws its rows from what that returned.
     source = "w0" if connection.vendor == "postgresql" else ""

@@ -12,6 +12,7 @@ from runs.engine.state import CallState
 from runs.models import Approval, Call, Decision, Incident, Question
 
 Row = dict[str, Any]  # column -> value
+CallRow = tuple[Row, bool]
 Statement = tuple[str, list[Any]]
 PLACE = ("run_id", "turn", "ordinal")
 EMPTY: Row = {
@@ -25,7 +26,7 @@ class RowMoved(Exception):
     """A row did not stand as the state said: somebody wrote beside the journal."""
 
 
-def call_row(run: int, place: tuple[int, int], call: CallState, entries: Iterable[e.Entry]) -> tuple[Row, bool]:
+def call_row(run: int, place: tuple[int, int], call: CallState, entries: Iterable[e.Entry]) -> CallRow:
     """Columns of a call that this append sets, and whether the row is new."""
     turn, ordinal = place
     row: Row = {
@@ -42,12 +43,6 @@ def call_row(run: int, place: tuple[int, int], call: CallState, entries: Iterabl
     return row, is_new
 
 
-def write_call(call: tuple[Row, bool], fence: str) -> Statement:
-    """The statement of a call row; on PostgreSQL only if the CTE `fence` has a row."""
-    row, is_new = call
-    return insert("runs_call", [EMPTY | row], fence) if is_new else _update(row, fence)
-
-
 def insert(table: str, rows: list[Row], fence: str) -> Statement:
     """INSERT of rows that have the same columns; on PostgreSQL only if the CTE `fence` has a row.
 
@@ -62,14 +57,14 @@ def insert(table: str, rows: list[Row], fence: str) -> Statement:
     return f"INSERT INTO {table} ({columns}) VALUES {marks}", [_plain(v) for row in rows for v in row.values()]
 
 
-def _update(row: Row, fence: str) -> Statement:
+def write_call(call: CallRow, fence: str) -> Statement:
+    """The statement of a call row; on PostgreSQL only if the CTE `fence` has a row."""
+    row, is_new = call
+    if is_new:
+        return insert("runs_call", [EMPTY | row], fence)
     columns = [column for column in row if column not in PLACE]
-    if fence:
-        source = f"{fence}, json_populate_record(NULL::runs_call, %s::json) r"
-        where = " AND ".join(f"c.{column} = r.{column}" for column in PLACE)
-        moved = ", ".join(f"{column} = r.{column}" for column in columns)
-        return f"UPDATE runs_call c SET {moved} FROM {source} WHERE {where}", [_json(row)]
     moved, where = ", ".join(f"{c} = %s" for c in columns), " AND ".join(f"{c} = %s" for c in PLACE)
+    where += f" AND EXISTS (SELECT 1 FROM {fence})" if fence else ""
     return f"UPDATE runs_call SET {moved} WHERE {where}", [_plain(row[c]) for c in (*columns, *PLACE)]
 
 
