@@ -55,13 +55,14 @@ e2e: need-python need-chromium ## Run the browser tests with the system's Chromi
 	@python3 scripts/install.py requirements-e2e.lock
 	@CHROMIUM=$(CHROMIUM) $(PY) -m pytest tests/e2e --output=artifacts/e2e --screenshot=only-on-failure $(ARGS)
 
-bench: need-python ## Run the benchmarks; ARGS=name for one of them
+bench: need-python ## Run the benchmarks beside their peers; ARGS=name for one of them
 	@python3 scripts/install.py requirements-dev.lock
-	@$(PY) -m bench $(ARGS)
+	@python3 scripts/install.py bench/requirements.lock
+	@$(PY) scripts/with_servers.py $(PY) -m bench $(ARGS)
 
 lock: need-python ## Resolve requirements*.in again into hashed lock files (a developer's command)
 	@python3 scripts/install.py requirements-dev.lock
-	@for name in requirements requirements-dev requirements-e2e; do \
+	@for name in requirements requirements-dev requirements-e2e bench/requirements; do \
 	  .venv/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --only-binary :all: \
 	    --generate-hashes --no-emit-index-url --no-header $(ARGS) $$name.in -o $$name.lock || exit 1; \
 	done

@@ -9,13 +9,33 @@ from datetime import date
 from typing import Any
 
 from bench.databases import ROOT
+from bench.durable import (
+    durable_turns_dbos_pg_1000,
+    durable_turns_langgraph_delta_pg_1000,
+    durable_turns_langgraph_pg_200,
+    durable_turns_langgraph_pg_1000,
+    recovery_dbos_1000,
+    wal_per_turn,
+)
 from bench.turns import cost_flatness_5000, loop_efficiency, queries_per_turn
+from bench.waiting import approve_history_flatness, approve_to_running_celery, embedded_approve_to_running
 
 BENCHES: dict[str, Callable[[int, int], Iterator[dict[str, Any]]]] = {
+    "durable_turns_langgraph_pg_1000": durable_turns_langgraph_pg_1000,
+    "durable_turns_langgraph_pg_200": durable_turns_langgraph_pg_200,
+    "durable_turns_langgraph_delta_pg_1000": durable_turns_langgraph_delta_pg_1000,
+    "durable_turns_dbos_pg_1000": durable_turns_dbos_pg_1000,
     "queries_per_turn": queries_per_turn,
     "loop_efficiency": loop_efficiency,
     "cost_flatness_5000": cost_flatness_5000,
+    "wal_per_turn": wal_per_turn,
+    "approve_to_running_celery": approve_to_running_celery,
+    "approve_history_flatness": approve_history_flatness,
+    "embedded_approve_to_running": embedded_approve_to_running,
+    "recovery_dbos_1000": recovery_dbos_1000,
 }
+LONG_ONES = {"cost_flatness_5000", "approve_history_flatness", "durable_turns_langgraph_pg_1000"}
+NOTES = ROOT / "bench" / "notes.md"  # written by hand: what stands between us and the stretch
 HEAD = """# Performance
 
 Written by `make bench`; do not edit. What each line measures stands in `bench/`. Ratios count: times differ from one
@@ -30,7 +50,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--turns", type=int, default=5000, help="length of the long run (at least 1,100)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
+    parser.add_argument("--short", action="store_true", help="one short round of each but the long ones: do they run?")
     given = parser.parse_args()
+    if given.short:
+        for name in BENCHES.keys() - LONG_ONES:
+            for found in BENCHES[name](100, 1):
+                print(json.dumps(found), flush=True)
+        return
     if given.turns < 1100 or given.rounds < 1:
         parser.error("the two windows of 500 turns need --turns of at least 1100, and --rounds at least 1")
     results = []
@@ -71,7 +97,9 @@ def page(results: list[dict[str, Any]], load: float) -> str:
         f"Measured {date.today()} on {platform.system()} {platform.machine()}, {os.cpu_count()} processors, load "
         f"{load:.1f} (of which the measurement is about 1),\nwith {', '.join(versions)}."
     )
-    return "\n".join([HEAD, where, "", head, *rows, "", "Turns a second, each round:", "", *rates, ""])
+    return "\n".join(
+        [HEAD, where, "", head, *rows, "", "Turns a second, each round:", "", *rates, "", NOTES.read_text()]
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def kinds() -> list[str]:
 
 def run(kind: str, *arguments: str) -> list[dict[str, Any]]:
     """What `python -m bench.run` prints with these arguments, in a fresh data folder and a fresh database."""
-    with tempfile.TemporaryDirectory(prefix="agentops-bench-") as var, _url(kind) as url:
+    with tempfile.TemporaryDirectory(prefix="agentops-bench-") as var, fresh(kind) as url:
         env = {key: value for key, value in os.environ.items() if not key.startswith(OURS)}
         env |= {"AGENTOPS_VAR": var, "AGENTOPS_TOOLS": "bench.pack", "DATABASE_URL": url}
         env |= {"AGENTOPS_LOG_LEVEL": "WARNING", "DJANGO_SETTINGS_MODULE": "agentops.settings"}
@@ -39,7 +39,8 @@ def run(kind: str, *arguments: str) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _url(kind: str) -> Iterator[str]:
+def fresh(kind: str) -> Iterator[str]:
+    """The URL of an empty database, dropped afterwards; of SQLite "", which is a file in the data folder."""
     if kind == "sqlite":
         yield ""
         return

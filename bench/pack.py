@@ -3,6 +3,8 @@
 A turn is one request and one call with about 1 KB of text; no two calls are equal, so no limit of repeats is met.
 """
 
+import os
+import re
 import time
 from typing import Any
 
@@ -28,6 +30,8 @@ class Script:
     def __call__(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The next call, or the end."""
         self.marks.append((time.perf_counter(), time.process_time()))
+        if self.left == 0 and os.environ.get("BENCH_DIE"):
+            os._exit(0)  # a process that dies with a question to the model in the air
         self.left -= 1
         if self.left < 0:
             return [{"type": "tool_use", "name": "finish", "input": {"answer": "done", "evidence": []}}]
@@ -39,9 +43,33 @@ def keep_note(ctx: Context, *, number: int) -> Outcome:
     return Outcome(kind=Kind.OK, source="notes", version="1", effect_ref=f"N-{number}", data=TEXT)
 
 
+def waiter(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """`history` notes, then one question to people after the other. A pure function of the conversation."""
+    opening = str(messages[0]["content"])
+    earlier = re.search(r"goes on from (\d+) earlier turns", opening)
+    number = (int(earlier[1]) if earlier else 0) + sum(message["role"] == "assistant" for message in messages)
+    history = re.search(r'name="history"[^>]*>(\d+)<', opening)
+    tool = "mild_note" if number < int(history[1] if history else 0) else "risky_note"
+    return [{"type": "tool_use", "name": tool, "input": {"number": number}}]
+
+
+def mild_note(ctx: Context, *, number: int) -> Outcome:
+    """As `keep_note`, but nobody needs to be asked."""
+    return keep_note(ctx, number=number)
+
+
+def risky_note(ctx: Context, *, number: int) -> Outcome:
+    """Say when it began."""
+    return Outcome(kind=Kind.OK, source="notes", version="1", effect_ref=f"N-{number}", data={"began": time.time_ns()})
+
+
 steady = Script()
-TOOLS = (tool(keep_note, effect=Effect.KEYED, risk=Risk.LOW, retention=DAY),)
-SCRIPTS = {"steady": steady}
+TOOLS = (
+    tool(keep_note, effect=Effect.KEYED, risk=Risk.LOW, retention=DAY),
+    tool(mild_note, effect=Effect.REPEATABLE, risk=Risk.LOW),
+    tool(risky_note, effect=Effect.KEYED, risk=Risk.HIGH, retention=DAY),
+)
+SCRIPTS = {"steady": steady, "waiter": waiter}
 AGENTS = (
     {
         "slug": "steady",
@@ -53,6 +81,19 @@ AGENTS = (
         "inputs": [],
         "facts": {},
         "limits": {},
+        "acceptance": [],
+        "autonomy": "supervised",
+    },
+    {
+        "slug": "waiter",
+        "name": "Waiter",
+        "description": "For measurements: asks people.",
+        "instructions": "Play the script.",
+        "model": "scripted:waiter",
+        "tools": ["mild_note", "risky_note"],
+        "inputs": [{"name": "history", "label": "History", "trusted": True, "required": True, "example": "0"}],
+        "facts": {},
+        "limits": {"turns": 100_000, "calls": 100_000, "ms": 1_000_000_000},
         "acceptance": [],
         "autonomy": "supervised",
     },

@@ -9,6 +9,9 @@ import argparse
 import cProfile
 import gc
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -107,7 +110,7 @@ def measured(person: User, turns: int) -> dict[str, Any]:
     limits = {"turns": turns + 1, "calls": turns + 1, "ms": MANY}
     version = AgentVersion.objects.get(agent__slug="steady")
     run = start_run(starter=person, agent_version=version, goal="Be measured.", limits=limits)
-    counter = Counter()
+    counter, wal = Counter(), _wal()
     with counter.counting():
         while not run.ended:
             before = run.seq
@@ -119,8 +122,34 @@ def measured(person: User, turns: int) -> dict[str, Any]:
         raise SystemExit(f"bench: the run ended as {run.status}: {Run.objects.get(pk=run.pk).state}")
     return {
         "turns": turns, "marks": steady.marks, "provider": Timed.spent, "queries": counter.queries,
-        "commits": counter.commits, "state_bytes": len(run.state),
+        "commits": counter.commits, "state_bytes": len(run.state), "wal": _wal() - wal,
     }  # fmt: skip
+
+
+def _wal() -> int:
+    """Bytes that a PostgreSQL server has written to its log so far; 0 on a file database."""
+    if connection.vendor != "postgresql":
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')")
+        return int(cursor.fetchone()[0])
+
+
+def recovered(turns: int) -> dict[str, Any]:
+    """Let a process die with its question in the air after `turns` turns; what is timed is claim to next question."""
+    dies = os.environ | {"BENCH_DIE": "1"}
+    subprocess.run([sys.executable, "-m", "bench.run", str(turns)], env=dies, check=True)
+    run = Run.objects.get()
+    Run.objects.filter(pk=run.pk).update(lease_until=1, due_at=1)  # its lease has lapsed: the wait is no work
+    steady.begin(0)
+    connection.ensure_connection()
+    gc.collect()
+    began = time.perf_counter()
+    advance(run.pk)
+    run.refresh_from_db()
+    if run.status != "succeeded":
+        raise SystemExit(f"bench: the recovered run ended as {run.status}")
+    return {"turns": turns, "recovery": steady.marks[0][0] - began}
 
 
 def main() -> None:
@@ -128,8 +157,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.run")
     parser.add_argument("turns", type=int, nargs="+")
     parser.add_argument("--floor", action="store_true")
+    parser.add_argument("--recover", action="store_true")
     parser.add_argument("--profile", default="")
     given = parser.parse_args()
+    if given.recover:
+        print(json.dumps([recovered(turns) for turns in given.turns]))
+        return
     person = prepare()
     profile = cProfile.Profile() if given.profile else None
     results = []
@@ -137,7 +170,9 @@ def main() -> None:
         with profile or nullcontext():
             results.append(measured(person, turns))
         if given.floor:
+            wal = _wal()
             results[-1]["floor"] = floor.seconds(turns)
+            results[-1]["floor_wal"] = _wal() - wal
     if profile:
         profile.dump_stats(given.profile)
     print(json.dumps(results))

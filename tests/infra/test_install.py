@@ -12,7 +12,7 @@ import pytest
 
 from tests.stack import ROOT
 
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-e2e.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-e2e.lock", "bench/requirements.lock")
 
 
 def make(tmp_path: Path, target: str, *programs: str) -> subprocess.CompletedProcess[str]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -268,3 +269,10 @@ def test_a_sqlite_that_may_forget_a_commit_is_refused(tmp_path: Path) -> None:
     code += "from runs.checks import durability_fault; print(durability_fault())"
     done = stack.manage("shell", "-c", code, DATABASE_URL=f"sqlite:///{tmp_path}/x.sqlite3")
     assert "not WAL and FULL" in done.stdout
+
+
+def test_tools_in_one_module_bring_no_service_and_start_all_the_same(settings: Any) -> None:
+    from runs.management.up.children import tool_services
+
+    settings.AGENTOPS_TOOLS = ("demo", "bench.pack")
+    assert tool_services() == ["demo"]

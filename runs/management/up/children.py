@@ -36,7 +36,10 @@ def tool_services() -> list[str]:
 
 
 def _runnable(module: str) -> bool:
-    found = importlib.util.find_spec(module)
+    try:
+        found = importlib.util.find_spec(module)
+    except ModuleNotFoundError:  # tools that are one module, not a package, bring no service
+        return False
     if found is None:
         return False
     return not found.submodule_search_locations or importlib.util.find_spec(f"{module}.__main__") is not None
