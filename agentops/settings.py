@@ -238,6 +238,10 @@ AGENTOPS_STALE = seconds("AGENTOPS_STALE", 15)
 
 
 # --- database ---------------------------------------------------------------------------------------------------------
+# What is sent again and again is parsed once; a pooler between us and the server may not stand that.
+AGENTOPS_PREPARE = between("AGENTOPS_PREPARE", 3, 0, 1000)
+
+
 def database() -> dict[str, Any]:
     """SQLite in the data folder, or the PostgreSQL that DATABASE_URL names."""
     raw = env.str("DATABASE_URL", default="").strip() or f"sqlite:///{VAR / 'agentops.sqlite3'}"
@@ -271,7 +275,8 @@ def sqlite(config: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
 def postgres(options: dict[str, Any]) -> dict[str, Any]:
     """A pool for each process, large enough for its worker threads, checked so that a restart of the server heals."""
     pool = {"min_size": 1, "max_size": AGENTOPS_WORKER_THREADS + 8, "timeout": 10}
-    return {"OPTIONS": {"connect_timeout": 5} | options | {"pool": pool}, "CONN_HEALTH_CHECKS": True}
+    bound = {"server_side_binding": True, "prepare_threshold": AGENTOPS_PREPARE or None}
+    return {"OPTIONS": {"connect_timeout": 5} | bound | options | {"pool": pool}, "CONN_HEALTH_CHECKS": True}
 
 
 DATABASES = {"default": database()}

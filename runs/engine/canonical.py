@@ -9,6 +9,8 @@ import rfc8785
 
 DEPTH = 32
 LARGEST = 2**53 - 1
+# Made once: `json.dumps` with options makes an encoder at every call.
+compact = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
 class BadJson(ValueError):
@@ -35,7 +37,7 @@ def strict_loads(text: str) -> Any:
 def canonical(value: Any) -> str:
     """RFC 8785 text of a JSON value. Raises `BadJson` for what JSON cannot carry exactly."""
     try:
-        return rfc8785.dumps(value).decode()
+        return compact(value) if _is_simple(value) else rfc8785.dumps(value).decode()
     except (rfc8785.CanonicalizationError, UnicodeError, RecursionError) as error:
         raise BadJson(str(error)) from error
 
@@ -69,6 +71,20 @@ def action_digest(
 ) -> str:
     """What an approval binds: this call at this revision, with these bytes, for these targets (DESIGN.md 7)."""
     return digest(canonical(["agentops/action/v1", run, turn, ordinal, revision, definition, args, objects]))
+
+
+def _is_simple(value: Any) -> bool:
+    """True for what Python's own encoder, ten times faster, writes as RFC 8785 says: ASCII, no fractions, no huge."""
+    kind = type(value)
+    if kind is str:
+        return bool(value.isascii())
+    if kind is int:
+        return bool(-LARGEST <= value <= LARGEST)
+    if kind is dict:
+        return all(type(key) is str and key.isascii() for key in value) and all(map(_is_simple, value.values()))
+    if kind is list:
+        return all(map(_is_simple, value))
+    return kind is bool or value is None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ and says in `OLDER` how an older one is read; `tests/versions` holds bodies of e
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, field, fields
+from dataclasses import field
 from typing import Any, ClassVar
 
 from runs.engine.frozen import Frozen
@@ -256,9 +256,7 @@ AFTER_END = (LateEvidence, IncidentOpened, IncidentClosed, SignedOff, PayloadEra
 
 def dump(fact: Fact) -> Body:
     """Body of a fact as JSON values, defaults left out, ``v`` only from version 2 on."""
-    default = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(fact)}
-    body = {name: value for name, plain in default.items() if (value := getattr(fact, name)) != plain}
-    return body if fact.VERSION == 1 else {"v": fact.VERSION, **body}
+    return fact.own() if fact.VERSION == 1 else {"v": fact.VERSION, **fact.own()}
 
 
 def load(kind: str, body: Body) -> Fact:

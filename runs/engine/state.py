@@ -4,7 +4,7 @@ Full names here, short keys only in the stored text: the state is written with e
 """
 
 import json
-from dataclasses import field, fields
+from dataclasses import field
 from typing import Any, Self, TypeVar
 
 from runs.engine.canonical import digest
@@ -49,9 +49,7 @@ class Stored(Frozen):
 
     def dump(self) -> dict[str, Any]:
         """Stored form: short keys, defaults left out."""
-        plain = type(self)()
-        pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return {SHORT[name]: value for name, value in pairs if value != getattr(plain, name)}
+        return {SHORT[name]: value for name, value in self.own().items()}
 
     @classmethod
     def load(cls, stored: dict[str, Any]) -> Self:
@@ -212,6 +210,7 @@ class RunState(Stored):
         return digest(json.dumps(parts))[:16] if parts else ""
 
 
+_encode = json.JSONEncoder(default=lambda x: x.dump(), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 NESTED = {"ask": Ask, "n": Counts, "stop": Stop, "limits": Limits}
 
 
@@ -220,7 +219,7 @@ def dumps(state: RunState) -> str:
     out: dict[str, Any] = {"v": VERSION, **state.dump()}
     if state.calls:
         out["calls"] = {str(o): call for o, call in state.calls.items()}
-    return json.dumps(out, default=lambda part: part.dump(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return str(_encode(out))
 
 
 def loads(text: str) -> RunState:

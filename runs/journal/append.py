@@ -5,7 +5,6 @@ IMMEDIATE (with the ORM row by row the speed goals are out of reach: spine.md 4)
 """
 
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -17,11 +16,11 @@ from runs.engine.evolve import evolve, is_progress
 from runs.engine.frozen import Frozen
 from runs.engine.limits import SECOND
 from runs.engine.next_step import Wait, next_step, status_of
-from runs.engine.state import CallState, RunState, dumps, loads
+from runs.engine.state import CallState, RunState, dumps, loads, replace
 from runs.journal import rows
 from runs.journal.chain import body_text, event_hash, header, sha
 from runs.journal.faultpoint import faultpoint
-from runs.models import Event, Policy, Run
+from runs.models import Event, Run
 
 
 class Stale(Exception):
@@ -130,14 +129,15 @@ def renewed(until: int, now: int) -> int:
     return until if until - now >= length // 2 else now + length
 
 
-def _event_rows(old: Picture, entries: list[e.Entry], state: bytes) -> tuple[list[list[Any]], bytes]:
+def _event_rows(old: Picture, entries: list[e.Entry], state: bytes) -> tuple[list[rows.Row], bytes]:
+    columns = [str(f.column) for f in Event._meta.concrete_fields]
     out, head = [], old.head
     for entry in entries:
         body = body_text(entry.fact)
         payload = sha(entry.payload) if entry.payload is not None else None
         last = state if entry is entries[-1] else None
         head = event_hash(old.uid, entry, body, payload, last, head)
-        out.append([old.run, *header(entry), body, entry.payload, payload, last, head])
+        out.append(dict(zip(columns, [old.run, *header(entry), body, entry.payload, payload, last, head], strict=True)))
     return out, head
 
 
@@ -149,23 +149,17 @@ def _why_refused(old: Picture, policy: int | None) -> Exception:
     return Stale(f"run {old.run}: {moved}")
 
 
-Statement = tuple[str, list[Any]]
-
-
-def _write(
-    old: Picture, run: dict[str, Any], events: list[list[Any]], calls: list[rows.CallRow], policy: int | None
-) -> bool:
+def _write(old: Picture, run: rows.Row, events: list[rows.Row], calls: list[rows.CallRow], policy: int | None) -> bool:
     """Write all three tables; False if the fence refused, and then nothing was written."""
     where, fence = "id = %s AND epoch = %s AND seq = %s", [old.run, old.epoch, old.seq]
     if old.mine:
         where += " AND lease_until IS NOT NULL"
     if policy is not None:
-        where += f" AND EXISTS (SELECT 1 FROM {Policy._meta.db_table} WHERE current AND number = %s)"
-        fence.append(policy)
+        where, fence = f"{where} AND EXISTS (SELECT 1 FROM runs_policy WHERE current AND number = %s)", [*fence, policy]
     update = f"UPDATE runs_run SET {', '.join(f'{c} = %s' for c in run)} WHERE {where}", [*run.values(), *fence]
     # On PostgreSQL all of it is one statement: what follows the fenced UPDATE draws its rows from what that returned.
     source = "w0" if connection.vendor == "postgresql" else ""
-    others = [_insert_events(events, source)] if events else []
+    others = [rows.insert("runs_event", events, source)] if events else []
     others += [rows.write_call(call, source) for call in calls]
     with connection.cursor() as cursor:
         if source:
@@ -178,13 +172,3 @@ def _write(
         for sql, params in others if written else ():
             cursor.execute(sql, params)
         return written
-
-
-def _insert_events(events: list[list[Any]], fence: str) -> Statement:
-    """INSERT of all events; on PostgreSQL typed, and only if the CTE `fence` has a row."""
-    params = [value for row in events for value in row]
-    types = rows.types(Event)
-    plain, typed = ", ".join("%s" for _ in types), ", ".join(f"%s::{kind}" for kind in types.values())
-    values = "), (".join([typed if fence else plain] + [plain] * (len(events) - 1))
-    source = f"SELECT v.* FROM {fence}, (VALUES ({values})) v" if fence else f"VALUES ({values})"
-    return f"INSERT INTO runs_event ({', '.join(types)}) {source}", params

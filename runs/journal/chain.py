@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from runs.engine import events as e
-from runs.engine.canonical import canonical
+from runs.engine.canonical import canonical, compact
 from runs.models import Event, Run
 
 DOMAIN = "agentops/event/v1"
@@ -34,7 +34,7 @@ def event_hash(
     """Hash of one event: domain, header, digests, body, hash of the event before. Such a list has one JSON text."""
     digests = [found.hex() if found else None for found in (payload, state)]
     parts = [DOMAIN, uid, *header(entry), *digests, body, previous.hex()]
-    return sha(json.dumps(parts, separators=(",", ":"), ensure_ascii=False))
+    return sha(compact(parts))
 
 
 def entry_of(event: Event) -> e.Entry:

@@ -2,43 +2,37 @@
 
 import json
 from collections.abc import Container, Iterable
-from functools import cache
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
-from django.db.models import Model
 
 from runs.engine import events as e
 from runs.engine.limits import SECOND
 from runs.engine.state import CallState
 from runs.models import Approval, Call, Decision, Incident, Question
 
-JSON = ("objects", "evidence", "met", "changed")
-EMPTY = {
-    "arguments": "{}", "why": "", "detail": "", "effect_ref": "", "source": "", "version": "", "evidence": "[]",
-    "met": "[]", "changed": "[]", "presumed": False, "after_cancel": False,
+Row = dict[str, Any]  # column -> value
+CallRow = tuple[Row, bool]
+Statement = tuple[str, list[Any]]
+PLACE = ("run_id", "turn", "ordinal")
+EMPTY: Row = {
+    "arguments": "{}", "why": "", "detail": "", "effect_ref": "", "source": "", "version": "", "evidence": [],
+    "met": [], "changed": [], "presumed": False, "after_cancel": False,
 }  # fmt: skip
-CallRow = tuple[dict[str, Any], bool]
+_json = json.JSONEncoder(default=lambda raw: f"\\x{raw.hex()}", ensure_ascii=False).encode
 
 
 class RowMoved(Exception):
     """A row did not stand as the state said: somebody wrote beside the journal."""
 
 
-@cache
-def types(model: type[Model]) -> dict[str, str]:
-    """Columns of a table in their order, with their types, of text without the length: a cast would cut."""
-    return {str(f.column): str(f.db_type(connection)).split("(")[0] for f in model._meta.concrete_fields}
-
-
 def call_row(run: int, place: tuple[int, int], call: CallState, entries: Iterable[e.Entry]) -> CallRow:
     """Columns of a call that this append sets, and whether the row is new."""
     turn, ordinal = place
-    row: dict[str, Any] = {
+    row: Row = {
         "run_id": run, "turn": turn, "ordinal": ordinal, "revision": call.revision, "label": call.label,
         "tool": call.tool, "definition": call.definition, "effect": call.effect, "status": call.status,
-        "args_digest": call.args, "objects": json.dumps(call.objects), "key": call.key or None,
+        "args_digest": call.args, "objects": call.objects, "key": call.key or None,
         "attempt": call.attempt, "deadline": call.deadline, "started_at": call.started or None,
         "outcome": call.outcome,
     }  # fmt: skip
@@ -49,20 +43,36 @@ def call_row(run: int, place: tuple[int, int], call: CallState, entries: Iterabl
     return row, is_new
 
 
-def write_call(call: CallRow, fence: str) -> tuple[str, list[Any]]:
+def insert(table: str, rows: list[Row], fence: str) -> Statement:
+    """INSERT of rows that have the same columns; on PostgreSQL only if the CTE `fence` has a row.
+
+    There the rows are one parameter, typed by the table itself: the statement is as short for many rows as for one,
+    so the server prepares it once and the driver has little to convert.
+    """
+    columns = ", ".join(rows[0])
+    if fence:
+        source = f"SELECT {columns} FROM {fence}, json_populate_recordset(NULL::{table}, %s::json)"
+        return f"INSERT INTO {table} ({columns}) {source}", [_json(rows)]
+    marks = ", ".join([f"({', '.join('%s' for _ in rows[0])})"] * len(rows))
+    return f"INSERT INTO {table} ({columns}) VALUES {marks}", [_plain(v) for row in rows for v in row.values()]
+
+
+def write_call(call: CallRow, fence: str) -> Statement:
     """The statement of a call row; on PostgreSQL only if the CTE `fence` has a row."""
     row, is_new = call
     if is_new:
-        row = EMPTY | row
-        marks = ", ".join(f"%s::{types(Call)[column]}" if fence else "%s" for column in row)
-        source = f"SELECT {marks} FROM {fence}" if fence else f"VALUES ({marks})"
-        return f"INSERT INTO runs_call ({', '.join(row)}) {source}", list(row.values())
-    place = [row.pop(column) for column in ("run_id", "turn", "ordinal")]
-    where = "run_id = %s AND turn = %s AND ordinal = %s" + (f" AND EXISTS (SELECT 1 FROM {fence})" if fence else "")
-    return f"UPDATE runs_call SET {', '.join(f'{c} = %s' for c in row)} WHERE {where}", [*row.values(), *place]
+        return insert("runs_call", [EMPTY | row], fence)
+    columns = [column for column in row if column not in PLACE]
+    moved, where = ", ".join(f"{c} = %s" for c in columns), " AND ".join(f"{c} = %s" for c in PLACE)
+    where += f" AND EXISTS (SELECT 1 FROM {fence})" if fence else ""
+    return f"UPDATE runs_call SET {moved} WHERE {where}", [_plain(row[c]) for c in (*columns, *PLACE)]
 
 
-def _told(entry: e.Entry) -> dict[str, Any]:
+def _plain(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list) else value
+
+
+def _told(entry: e.Entry) -> Row:
     """What a fact says about its call beyond the state."""
     match entry.fact:
         case e.CallEdited():
@@ -81,15 +91,15 @@ def _first_look(entry: e.Entry, fact: e.CallSettled) -> int | None:
     return entry.t + int(settings.AGENTOPS_WATCH[0] * SECOND) if fact.presumed else None
 
 
-def _found(entry: e.Entry, fact: e.Found) -> dict[str, Any]:
+def _found(entry: e.Entry, fact: e.Found) -> Row:
     return {
         "ended_at": entry.t, "ended_seq": entry.seq, "detail": fact.status, "effect_ref": fact.effect_ref,
-        "evidence": json.dumps(fact.evidence), "met": json.dumps(fact.met), "changed": json.dumps(fact.changed),
+        "evidence": fact.evidence, "met": fact.met, "changed": fact.changed,
         "after_cancel": getattr(fact, "after_cancel", False),
     }  # fmt: skip
 
 
-def late_row(entry: e.Entry, fact: e.LateEvidence) -> dict[str, Any]:
+def late_row(entry: e.Entry, fact: e.LateEvidence) -> Row:
     """Columns of a call of an earlier turn that was held to be not executed and turns out to be done."""
     return _found(entry, fact) | {"status": "done", "outcome": fact.outcome, "presumed": False, "watch_at": None}
 
@@ -137,8 +147,7 @@ def write_rare(run: int, entry: e.Entry) -> None:
             Question.objects.filter(run=run, status="open").update(status="withdrawn", closed_at=t)
         case e.LateEvidence() as fact:
             row = late_row(entry, fact)
-            values = {name: json.loads(v) if name in JSON else v for name, v in row.items()}
-            Call.objects.filter(**place, status="not_executed").update(**values)
+            Call.objects.filter(**place, status="not_executed").update(**row)
     return None
 
 

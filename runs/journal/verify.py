@@ -127,7 +127,7 @@ class Reading:
                 yield f"call {call.turn}.{call.ordinal}: nobody proposed it"
                 continue
             stored = {f.column: getattr(call, f.attname) for f in Call._meta.concrete_fields}
-            said = {c: json.loads(v) if c in rows.JSON else v for c, v in row.items() if c not in APART}
+            said = {c: v for c, v in row.items() if c not in APART}
             wrong = [column for column, value in said.items() if value != stored[column]]
             wrong += ["arguments"] if row["args_digest"] and sha(call.arguments).hex() != row["args_digest"] else []
             yield from (f"call {call.turn}.{call.ordinal}: its {column} is not that of the record" for column in wrong)

@@ -4,10 +4,20 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+import rfc8785
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runs.engine.canonical import BadJson, action_digest, canonical, operation_key, storable, strict_loads, to_json
+from runs.engine.canonical import (
+    LARGEST,
+    BadJson,
+    action_digest,
+    canonical,
+    operation_key,
+    storable,
+    strict_loads,
+    to_json,
+)
 
 REFUSED = {
     "a repeated key": ('{"a": 1, "a": 2}', "stands twice"),
@@ -66,6 +76,15 @@ def test_plain_json_is_read_as_everywhere(text: str) -> None:
 def test_the_canonical_form_is_stable(value: Any) -> None:
     once = canonical(value)
     assert canonical(strict_loads(once)) == once
+
+
+@given(values)
+@example("".join(map(chr, range(256))))
+@example({chr(n): [n, -n, True, None, ""] for n in range(128)})
+@example([LARGEST, -LARGEST, 1e21, 1e-7, -0.0, 0.1, 1.0])
+@example({"\U0001f600": 1, "\ufb33": 2, "e\u0301": 3})
+def test_what_is_simple_is_written_as_the_library_for_rfc_8785_does(value: Any) -> None:
+    assert canonical(value) == rfc8785.dumps(value).decode()
 
 
 @given(st.dictionaries(texts, numbers, min_size=2))

@@ -35,6 +35,7 @@ WRONG = [
     ("AGENTOPS_PROBES", "5,1", "growing delays"),
     ("AGENTOPS_PROBES", "0,1,2,3,4", "growing delays"),
     ("AGENTOPS_WORKER_THREADS", "0", "whole number"),
+    ("AGENTOPS_PREPARE", "yes", "whole number"),
     ("AGENTOPS_TOOLS", "demo,no_such_package", "no_such_package"),
     ("AGENTOPS_TOOLS", "demo;import os", "cannot be imported"),
     ("AGENTOPS_ORIGIN", "http://agents.example.org", "plain http is for this machine only"),
@@ -91,3 +92,10 @@ def test_a_quiet_socket_on_redis_outlives_the_wait_of_its_layer(tmp_path: Path) 
 
     found = value(tmp_path, "settings.CHANNEL_LAYERS['default']['CONFIG']['hosts'][0]['socket_timeout']", **REDIS)
     assert float(found) > RedisChannelLayer.brpop_timeout
+
+
+def test_statements_are_prepared_unless_a_pooler_cannot_keep_them(tmp_path: Path) -> None:
+    database = "settings.DATABASES['default']['OPTIONS']['prepare_threshold']"
+    address = {"DATABASE_URL": "postgresql://127.0.0.1/x"}
+    assert value(tmp_path, database, **address) == "3"
+    assert value(tmp_path, database, **address, AGENTOPS_PREPARE="0") == "None"

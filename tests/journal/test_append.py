@@ -1,5 +1,6 @@
 """One append, one transaction: all rows or none, and never on a stale picture (invariants 1 and 3)."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,9 +10,9 @@ from runs.actions import runs as acts
 from runs.engine import events as e
 from runs.engine.evolve import fold
 from runs.engine.state import loads
-from runs.journal import chain, gate, lease
+from runs.journal import chain, gate, lease, rows
 from runs.journal.append import Draft, LeaseLost, Picture, Stale, append
-from runs.journal.rows import RowMoved
+from runs.journal.rows import Row, RowMoved
 from runs.journal.verify import verify
 from runs.models import Approval, Call, Decision, Event, Policy, Question, Run
 from tests.journal.story import MESSAGE, ORDER, REFUND, Story, person, publish
@@ -38,6 +39,12 @@ class TestAnAppend:
         assert story.approval(2).digest == story.picture.state.calls[2].action
         assert loads(row.state) == story.picture.state
         assert verify(row) == []
+
+    def test_is_as_long_a_statement_on_postgresql_for_many_events_as_for_one(self) -> None:
+        one: Row = {"run_id": 1, "seq": 1, "hash": b"\x01", "body": "{}"}
+        texts = {rows.insert("runs_event", [one] * count, "w0")[0] for count in (1, 5, 40)}
+        assert len(texts) == 1
+        assert json.loads(rows.insert("runs_event", [one], "w0")[1][0]) == [one | {"hash": "\\x01"}]
 
     def test_leaves_the_fold_of_its_events_as_the_state(self) -> None:
         story = Story().turn(("get_order", ORDER))
