@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 import warnings
@@ -48,6 +49,13 @@ def start_heart(**_: Any) -> None:
     from runs.health import start_heart
 
     start_heart("worker")
+
+
+@worker_ready.connect
+def settle_down(**_: Any) -> None:
+    """What was loaded stays loaded: a collection that looks through it holds up every run of this worker for 40 ms."""
+    gc.collect()
+    gc.freeze()
 
 
 @worker_shutdown.connect
