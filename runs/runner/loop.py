@@ -313,8 +313,8 @@ class Runner:
         if seq != self.picture.seq:
             self._reload()
         for ordinal, flight in list(self.flying.items()):
-            if self.picture.state.cancel and (not flight.effect or flight.how == "lookup"):
-                flight.cancelled.set()
+            if self.picture.state.cancel:
+                flight.cancelled.set()  # whoever cannot be aborted without leaving a doubt does not look
             if flight.overdue:
                 flight.left_to = self._late_alone
                 del self.flying[ordinal]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from runs.actions import runs
 from runs.catalog import catalog
 from runs.engine.toolspec import Effect
 from runs.journal import lease
@@ -17,7 +19,7 @@ from runs.journal.integrity import opening
 from runs.runner.loop import Runner
 from runs.tools.base import Context, Kind, Outcome, Proof, tool
 from tests.stories import playing
-from tests.stories.playing import Name, Play, call, publish
+from tests.stories.playing import Name, Play, call, person, publish
 
 pytestmark = pytest.mark.django_db
 requests: list[str] = []  # the keys of all requests, as the remote saw them
@@ -35,7 +37,25 @@ def shout(ctx: Context, *, name: Name) -> Outcome:
     return pay(ctx, name=name)
 
 
-TOOLS = {t.name: t for t in (tool(pay, effect=Effect.KEYED, retention=600), tool(shout, effect=Effect.OPAQUE))}
+def brew(ctx: Context, *, name: Name) -> Outcome:
+    """Work in a sandbox for as long as it is let, and then come to an effect; one that is stopped has none."""
+    brewing.set()
+    while ctx.seconds_left() > 0:
+        if ctx.cancelled():
+            return Outcome(kind=Kind.FATAL, status="aborted", proof=Proof.REMOTE_REFUSED)
+        time.sleep(0.01)
+    return pay(ctx, name=name)
+
+
+brewing = threading.Event()
+TOOLS = {
+    t.name: t
+    for t in (
+        tool(pay, effect=Effect.KEYED, retention=600),
+        tool(shout, effect=Effect.OPAQUE),
+        tool(brew, effect=Effect.OPAQUE, deadline=5),
+    )
+}
 OK, LOST = Outcome(kind=Kind.OK, effect_ref="P-1"), Outcome(kind=Kind.UNKNOWN, status="reply lost")
 NOT_SENT = Outcome(kind=Kind.RETRYABLE, proof=Proof.PRE_SEND, status="no connection")
 REFUSED = Outcome(kind=Kind.DECLINED, status="already refunded", proof=Proof.REMOTE_REFUSED)
@@ -50,7 +70,7 @@ def remote(db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     requests.clear()
     answers.clear()
     playing.first_policy()
-    publish(defaults={"pay": "allow", "shout": "allow"})
+    publish(defaults=dict.fromkeys(TOOLS, "allow"))
     yield
     assert playing.faults() == {}
 
@@ -127,3 +147,19 @@ def test_what_is_shown_of_a_call_is_what_is_sent() -> None:
     play = played("pay", OK).go()
     (started,) = play.events("CallStarted")
     assert started["request"] == play.call().args_digest and json.loads(play.call().arguments) == {"name": "lamp"}
+
+
+def test_an_effect_that_can_be_aborted_is_told_of_a_cancel_and_never_happens() -> None:
+    brewing.clear()
+    play = played("brew", OK)
+    claimed = lease.claim(play.pk)
+    assert claimed is not None
+    runner = Runner(claimed[0], Picture.of(claimed[0], mine=True), claimed[1], opening(play.pk))
+    while not brewing.is_set():
+        assert runner.step()
+    runs.cancel(play.pk, person("other"))
+    while runner.step():
+        pass
+    assert play.run.status == "cancelled" and requests == []
+    assert (play.call().status, play.call().outcome, play.call().detail) == ("done", "fatal", "aborted")
+    assert play.call().after_cancel
