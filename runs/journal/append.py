@@ -106,11 +106,14 @@ def append(draft: Draft, *, release: bool = False) -> Picture:
     with transaction.atomic() if rare or connection.vendor == "sqlite" else nullcontext():
         if not _write(old, run, events, calls, draft.policy):
             raise _why_refused(old, draft.policy)
+        faultpoint("in_append")
         for entry in rare:
             rows.write_rare(old.run, entry)
         news = bool(rare) or status != "running"
         transaction.on_commit(lambda: notify.appended(old.run, seq, wake=due == 0, inbox=news))
     faultpoint("after_append")
+    if state.end:
+        faultpoint("after_end")
     return replace(old, state=state, **moved)
 
 

@@ -9,6 +9,7 @@ from django.db.models import Case, F, Value, When
 
 from runs.engine.limits import SECOND
 from runs.journal.append import Picture, renewed
+from runs.journal.faultpoint import faultpoint
 from runs.models import Call, Run
 
 PG_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -51,6 +52,7 @@ def claim(run: int) -> tuple[Run, int] | None:
         row = cursor.fetchone()
     if row is None:
         return None
+    faultpoint("after_claim")
     found = Run.objects.select_related("agent_version__agent").get(pk=run)
     return (found, int(row[1]) - before) if found.epoch == row[0] else None
 

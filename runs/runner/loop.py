@@ -21,7 +21,7 @@ from runs.engine import events as e
 from runs.engine.canonical import digest, operation_key, to_json
 from runs.engine.limits import SECOND
 from runs.engine.messages import Vanished
-from runs.engine.next_step import ASK, AskModel, Probe, Record, Start, Stop, Wait, next_step, stop_entry
+from runs.engine.next_step import AskModel, Probe, Record, Start, Stop, Wait, next_step, stop_entry
 from runs.engine.state import UnreadableState
 from runs.engine.toolspec import Effect
 from runs.journal import gate, lease
@@ -145,7 +145,7 @@ class Runner:
             return True
         self.in_hand = []
         for flight in launches:
-            faultpoint("after_intent" if flight.ordinal != ASK else "after_ask")
+            faultpoint({"ask": "after_ask", "run": "after_intent"}.get(flight.how, "after_probe"))
             self.flying[flight.ordinal] = flight
             flight.launch(self.landed)
         if not parked:
