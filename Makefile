@@ -9,7 +9,7 @@ APART := e2e fuzz mutants races chaos peers restore
 CHROMIUM ?= $(shell command -v chromium 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test fuzz chaos check mutants restore e2e bench lock need-python need-chromium
+.PHONY: help setup up test fuzz chaos check mutants races restore e2e bench lock need-python need-chromium
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -40,6 +40,10 @@ chaos: need-python ## Break everything among real processes and servers; TRIALS=
 mutants: need-python ## Break each promise in a copy and see its test fail; ARGS="-k seq" for some of them
 	@python3 scripts/install.py requirements-dev.lock
 	@$(PY) -m pytest tests/mutants $(ARGS)
+
+races: need-python ## Act at the same moment in twenty processes; ROUNDS=1000 approvals (40 unless said)
+	@python3 scripts/install.py requirements-dev.lock
+	@TEST_RACES_ROUNDS=$(or $(ROUNDS),40) $(PY) -m pytest tests/races $(ARGS)
 
 restore: need-python ## Follow docs/backup.md on real processes, and verify the record while fifty write
 	@python3 scripts/install.py requirements-dev.lock
