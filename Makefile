@@ -41,9 +41,9 @@ mutants: need-python ## Break each promise in a copy and see its test fail; ARGS
 	@python3 scripts/install.py requirements-dev.lock
 	@$(PY) -m pytest tests/mutants $(ARGS)
 
-races: need-python ## Act at the same moment in twenty processes; ROUNDS=1000 approvals (40 unless said)
+races: need-python ## Act at the same moment in twenty processes; ROUNDS=1000 approvals (30 unless said)
 	@python3 scripts/install.py requirements-dev.lock
-	@TEST_RACES_ROUNDS=$(or $(ROUNDS),40) $(PY) -m pytest tests/races $(ARGS)
+	@TEST_RACES_ROUNDS=$(or $(ROUNDS),30) $(PY) -m pytest tests/races $(ARGS)
 
 restore: need-python ## Follow docs/backup.md on real processes, and verify the record while fifty write
 	@python3 scripts/install.py requirements-dev.lock

@@ -36,6 +36,27 @@ def job(name: str, /, late: float = 0.0, clock: bool = False, **arguments: Any) 
     return {"do": name, "with": arguments, "late": late, "clock": clock}
 
 
+class Balance:
+    """Who won last begins later, and later still if they win again: on no machine, however busy, is one order rare."""
+
+    STEP, MOST = 0.001, 0.032
+
+    def __init__(self, rng: random.Random) -> None:
+        """Both begin together. `later` are the seconds by which the first side begins after the second."""
+        self.random, self.later, self.step, self.last = rng, 0.0, self.STEP, True
+
+    def starts(self) -> tuple[float, float]:
+        """When the first and the second side begin, in seconds."""
+        some, more = (self.random.uniform(0, 2 * self.STEP) for _ in range(2))
+        return some + max(0.0, self.later), more + max(0.0, -self.later)
+
+    def won(self, first: bool) -> None:
+        """Say who won."""
+        self.step = min(self.step * 2, self.MOST) if first == self.last else self.STEP
+        self.later += self.step if first else -self.step
+        self.last = first
+
+
 @dataclass
 class Course:
     """Racing processes on one database. `rows` become the proof."""
@@ -101,9 +122,9 @@ class Course:
         answers = self.race(*(job(name, n=share, **arguments) for share in shares if share))
         return [shown for answer in answers for shown in answer["result"]]
 
-    def late(self, seconds: float) -> float:
-        """A random delay, so that neither side always comes first."""
-        return self.random.uniform(0, seconds)
+    def balance(self) -> Balance:
+        """For a race of two sides."""
+        return Balance(self.random)
 
     # --- witnesses ----------------------------------------------------------------------------------------------------
     def ledger(self) -> dict[str, list[dict[str, Any]]]:

@@ -139,6 +139,13 @@ def sweep(runs: list[int]) -> list[int]:
     return woken
 
 
+def drain() -> None:
+    """Work until nothing is due: what other races have left behind."""
+    while found := lease.due():
+        for run in found:
+            advance(run)
+
+
 # --- looking ----------------------------------------------------------------------------------------------------------
 def witness(run: int) -> dict[str, Any]:
     """What the database holds about a run, and what is wrong with its record."""
@@ -178,6 +185,7 @@ JOBS = {
         claim,
         work,
         sweep,
+        drain,
         witness,
         runs_with,
         fresh,
