@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from runs import notify
 from runs.engine import events as e
@@ -103,8 +103,9 @@ def append(draft: Draft, *, release: bool = False) -> Picture:
     calls = [rows.call_row(old.run, place, call, draft.entries) for place, call in draft.touched.items()]
     rare = [x for x in draft.entries if rows.is_rare(x, draft.touched)]
     faultpoint("before_append")
-    with transaction.atomic() if rare or connection.vendor == "sqlite" else nullcontext():
-        if not _write(old, run, events, calls, draft.policy):
+    several = rare or connection.vendor == "sqlite" or connection.in_atomic_block
+    with transaction.atomic() if several else nullcontext():
+        if not _written(old, run, events, calls, draft.policy):
             raise _why_refused(old, draft.policy)
         faultpoint("in_append")
         for entry in rare:
@@ -150,6 +151,16 @@ def _why_refused(old: Picture, policy: int | None) -> Exception:
         return LeaseLost(f"run {old.run}: epoch {old.epoch} is over")
     moved = f"at {row['seq']}, not {old.seq}" if row["seq"] != old.seq else f"policy is not {policy}"
     return Stale(f"run {old.run}: {moved}")
+
+
+def _written(*what: Any) -> bool:
+    """As `_write`. Raises `RowMoved` where the fence let us pass and the place of an event is taken all the same."""
+    try:
+        return _write(*what)
+    except IntegrityError as error:
+        if Event._meta.db_table not in str(error):
+            raise
+        raise rows.RowMoved("an event stands behind the run's head") from error
 
 
 def _write(old: Picture, run: rows.Row, events: list[rows.Row], calls: list[rows.CallRow], policy: int | None) -> bool:

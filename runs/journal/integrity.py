@@ -6,8 +6,9 @@ from typing import Any
 from runs.engine import events as e
 from runs.engine.evolve import fold
 from runs.engine.next_step import Stop, stop_entry
+from runs.engine.state import RunState
 from runs.journal.append import Draft, Picture, append
-from runs.journal.chain import entry_of, sha
+from runs.journal.chain import entry_of, event_faults, sha
 from runs.journal.lease import now
 from runs.models import Event, Run
 
@@ -57,10 +58,35 @@ def stop_run(run: Run, reason: str, detail: str, *, mine: bool = False) -> Pictu
     A row that fails once more, or after the end, leaves its trace too: nothing is put right in silence.
     """
     tampered = reason == "integrity"
-    events = Event.objects.filter(run=run).order_by("seq") if tampered else []
-    draft = Draft(Picture.of(run, mine, fold(map(entry_of, events)) if tampered else None), now())
+    draft = Draft(Picture.of(run, mine, _recorded(run) if tampered else None), now())
     if tampered and (draft.state.end or draft.state.tampered):
         draft.add(e.IncidentOpened(detail))
     elif not draft.state.end and (tampered or not draft.state.stop):
         draft.put(stop_entry(draft.state, Stop(reason, detail)))
     return append(draft, release=mine)
+
+
+def _recorded(run: Run) -> RunState:
+    """The fold of the events; of those behind the head, as far as they follow it.
+
+    History is never deleted, so the row is put behind whatever stands there: otherwise nothing could be appended.
+    """
+    state, before, after = RunState(), b"", None
+    for event in Event.objects.filter(run=run).order_by("seq"):
+        if event.seq <= run.seq or (before and _follows(run, event, before)):
+            state, before = fold([entry_of(event)], state), bytes(event.hash)
+        else:
+            before = b""
+        after = event if event.seq > run.seq else None
+    if after is not None:
+        Run.objects.filter(pk=run.pk, epoch=run.epoch, seq=run.seq).update(seq=after.seq, head=after.hash)
+        run.seq, run.head = after.seq, after.hash
+    return state
+
+
+def _follows(run: Run, event: Event, before: bytes) -> bool:
+    """Whether an event is one that the journal could have written after the one with the hash `before`."""
+    try:
+        return not list(event_faults(run, event, entry_of(event), before))
+    except (ValueError, TypeError):
+        return False
