@@ -9,7 +9,7 @@ APART := e2e fuzz mutants races chaos peers restore
 CHROMIUM ?= $(shell command -v chromium 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test fuzz chaos check mutants races restore e2e bench lock need-python need-chromium
+.PHONY: help setup up test fuzz chaos check mutants races restore peers e2e bench lock need-python need-chromium
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -49,6 +49,10 @@ restore: need-python ## Follow docs/backup.md on real processes, and verify the 
 	@python3 scripts/install.py requirements-dev.lock
 	@$(PY) -m pytest tests/restore $(ARGS)
 
+peers: need-python ## Try us with suites that others made (docs/peers.md), in .venv-peers
+	@python3 scripts/install.py tests/peers/requirements.lock
+	@.venv-peers/bin/python -m pytest tests/peers $(ARGS)
+
 check: need-python ## Run every check that is not a test: style, types, imports, sizes, templates, migrations
 	@python3 scripts/install.py requirements-dev.lock
 	@$(PY) -m checks $(ARGS)
@@ -67,7 +71,7 @@ bench: need-python ## Run the benchmarks beside their peers; ARGS=name for one o
 
 lock: need-python ## Resolve requirements*.in again into hashed lock files (a developer's command)
 	@python3 scripts/install.py requirements-dev.lock
-	@for name in requirements requirements-dev requirements-e2e bench/requirements; do \
+	@for name in requirements requirements-dev requirements-e2e bench/requirements tests/peers/requirements; do \
 	  .venv/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --only-binary :all: \
 	    --generate-hashes --no-emit-index-url --no-header $(ARGS) $$name.in -o $$name.lock || exit 1; \
 	done
