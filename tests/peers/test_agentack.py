@@ -207,6 +207,17 @@ def test_a_run_that_has_not_ended_is_incomplete_and_no_more(tmp_path: Path) -> N
     assert report.status == "INCOMPLETE" and set(report.rule_counts) == {"ACK009"}
 
 
+def test_the_command_of_agentack_takes_it(tmp_path: Path) -> None:
+    from agentack.cli import main
+
+    (tmp_path / "policy.toml").write_text(POLICY.to_toml())
+    command = ["check", str(tmp_path / "run.jsonl"), "--policy", str(tmp_path / "policy.toml")]
+    play = approved()
+    for trace, code in ((exported(play), 0), (trace_of(twice(entries(play))), 1)):
+        (tmp_path / "run.jsonl").write_text(trace)
+        assert main(command) == code
+
+
 def test_what_is_executed_is_in_the_trace() -> None:
     kinds = [json.loads(line)["type"] for line in exported(tried_again()).splitlines()]
     assert kinds == [
