@@ -148,10 +148,10 @@ MUTANTS: tuple[Mutant, ...] = (
             Patch(LOOP, "        parked = not launches and not self.flying\n",
                   "        parked = not launches and not self.flying\n"
                   "        for flight in launches:\n"
-                  "            if flight.ordinal != ASK:\n                flight.launch(self.landed)\n"),
+                  "            if flight.how != 'ask':\n                flight.launch(self.landed)\n"),
             Patch(LOOP, "            self.flying[flight.ordinal] = flight\n            flight.launch(self.landed)\n",
                   "            self.flying[flight.ordinal] = flight\n"
-                  "            if flight.ordinal == ASK:\n                flight.launch(self.landed)\n"),
+                  "            if flight.how == 'ask':\n                flight.launch(self.landed)\n"),
         ),
         (f"{T_SEND}test_nothing_leaves_when_the_append_of_its_intent_is_refused",),
     ),
