@@ -12,6 +12,7 @@ from runs.journal.append import Picture, renewed
 from runs.journal.faultpoint import faultpoint
 from runs.models import Call, Run
 
+QUICK = SECOND // 5  # an answer within this time tells the database's clock well enough
 PG_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
@@ -32,8 +33,7 @@ def local() -> int:
 def claim(run: int) -> tuple[Run, int] | None:
     """Take the lease of a run that is due; returns its row and the skew, or None if another was first.
 
-    The skew makes `local()` the database's time. It is taken from before the database was asked: a process that is
-    frozen in between then believes that its lease ended too early, never too late.
+    The skew makes `local()` the database's time: see `_skew`.
 
     Only `due_at <= now` lets anyone in, so a duplicate message costs nothing, and in safe mode nobody.
     A lease that had lapsed counts as a crash of its holder; the new epoch fences it.
@@ -52,9 +52,23 @@ def claim(run: int) -> tuple[Run, int] | None:
         row = cursor.fetchone()
     if row is None:
         return None
+    skew = _skew(before, int(row[1]))
     faultpoint("after_claim")
     found = Run.objects.select_related("agent_version__agent").get(pk=run)
-    return (found, int(row[1]) - before) if found.epoch == row[0] else None
+    return (found, skew) if found.epoch == row[0] else None
+
+
+def _skew(before: int, clock: int) -> int:
+    """What makes `local()` the database's time, which was `clock` at some time after `before`.
+
+    Counted from before the database was asked: a process that is frozen in between then believes that its lease ended
+    too early, never too late. An answer that was long in coming would put its times far into the future, so it is
+    asked once more.
+    """
+    if local() - before <= QUICK:
+        return clock - before
+    before = local()
+    return now() - before
 
 
 def put_back(run: Run) -> None:
@@ -70,15 +84,16 @@ def beat(picture: Picture) -> tuple[int, int | None, int]:
 
     Reads only, unless less than half of the lease is left.
     """
-    before = local()
     row = Run.objects.filter(pk=picture.run, epoch=picture.epoch).values("seq", "lease_until").first()
+    before = local()
     clock = now()
+    skew = _skew(before, clock)
     if row is None or row["lease_until"] is None:
-        return picture.seq, None, clock - before
+        return picture.seq, None, skew
     until = renewed(row["lease_until"], clock)
     mine = Run.objects.filter(pk=picture.run, epoch=picture.epoch, lease_until__isnull=False)
     ours = until == row["lease_until"] or mine.update(lease_until=until, due_at=until)
-    return row["seq"], until if ours else None, clock - before
+    return row["seq"], until if ours else None, skew
 
 
 def due(limit: int = 500) -> list[int]:
