@@ -32,9 +32,9 @@ fuzz: need-python ## Play whole worlds by seed; SEEDS=n FIRST=n, or SEED=n (KILL
 	@python3 scripts/install.py requirements-dev.lock
 	@FUZZ_SEEDS=$(or $(SEEDS),150) FUZZ_FIRST=$(or $(FIRST),1) FUZZ_SEED=$(SEED) FUZZ_KILL=$(KILL) $(PY) -m pytest tests/fuzz -s $(ARGS)
 
-chaos: need-python ## Break everything among real processes and servers; TRIALS=n, or SHORT=1 for a few cells
+chaos: need-python ## Break everything among real processes and servers; KILLS=n, TRIALS=n, or SHORT=1 for a few cells
 	@python3 scripts/install.py requirements-dev.lock
-	@CHAOS_SHORT=$(SHORT) CHAOS_TRIALS=$(or $(TRIALS),1) $(PY) -m pytest tests/chaos $(ARGS)
+	@CHAOS_SHORT=$(SHORT) CHAOS_TRIALS=$(TRIALS) CHAOS_KILLS=$(KILLS) $(PY) -m pytest tests/chaos $(ARGS)
 	@test -n "$(SHORT)" || $(PY) -m tests.chaos.report
 
 mutants: need-python ## Break each promise in a copy and see its test fail; ARGS="-k seq" for some of them

@@ -98,6 +98,7 @@ def call_flight(
         faultpoint("before_send")
         if not may_send():
             return Outcome(kind=Kind.RETRYABLE, proof=Proof.PRE_SEND, status="lease over before sending")
+        faultpoint("sending")
         try:
             outcome = function(context, **named)
             if not isinstance(outcome, Outcome):

@@ -29,7 +29,9 @@ KNOBS = {
     "AGENTOPS_LEASE": "2", "AGENTOPS_SWEEP": "0.3", "AGENTOPS_WAKE_AGAIN": "0.6", "AGENTOPS_PROBES": "0,0.3,0.6,1",
     "AGENTOPS_WATCH": "2,4", "AGENTOPS_CHECKPOINT": "2",
 }  # fmt: skip
-LINKS = ("worker-db", "web-db", "sweeper-db", "worker-redis", "web-redis", "worker-service")
+LINKS = (
+    "worker-db", "web-db", "sweeper-db", "worker-redis", "web-redis", "sweeper-redis", "worker-service",
+)  # fmt: skip
 
 
 class Yard:
@@ -41,6 +43,7 @@ class Yard:
         self.ports = {name: free_port() for name in ("db", "redis", "service", "web-1", "web-2")}
         self.password = secrets.token_hex(8)
         self.links: dict[str, Link] = {}
+        self.begun: dict[str, int] = {}
         self.hits = folder / "hits"
 
     # --- servers ------------------------------------------------------------------------------------------------------
@@ -58,7 +61,7 @@ class Yard:
             assert done.returncode == 0, done.stdout + done.stderr
         for name in ("web-1", "web-2", "worker-1", "worker-2", "sweeper-1", "sweeper-2"):
             self.on(name)
-        until(lambda: all(self._answers(web) for web in ("web-1", "web-2")), 40, "both web processes answer")
+        until(lambda: all(self.answers(web) for web in ("web-1", "web-2")), 40, "both web processes answer")
         self.workers_ready("worker-1", "worker-2")
         return self
 
@@ -80,11 +83,23 @@ class Yard:
     def database_on(self) -> None:
         """Start PostgreSQL; what was committed is there again."""
         options = f"-p {self.ports['db']} -c listen_addresses=127.0.0.1 -k {self.folder / 'pg'} -c max_connections=200"
+        options += " -c track_commit_timestamp=on"  # the oracle orders commits by the server's own clock
         self._postgres("pg_ctl", "-w", "-t", "60", "-l", str(self.folder / "pg" / "log"), "-o", options, "start")
 
     def database_off(self) -> None:
         """Kill it without a check point, as a power cut would: commits in flight are ambiguous."""
         self._postgres("pg_ctl", "-m", "immediate", "stop")
+        (self.folder / "pg" / "data" / "postgresql.auto.conf").write_text("")
+
+    def withhold_commits(self) -> None:
+        """From now on a commit is durable and not confirmed: it waits for a standby that does not exist."""
+        self.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        self.sql("SELECT pg_reload_conf()")
+
+    def waiting(self, kind: str) -> int:
+        """How many connections of the product wait in a statement: kind SyncRep (committed) or relation (a lock)."""
+        sql = "SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event = %s AND pid <> pg_backend_pid()"
+        return int(self.sql(sql, kind)[0]["n"])
 
     def redis_on(self) -> None:
         """Start Redis, empty: it keeps nothing."""
@@ -111,6 +126,17 @@ class Yard:
         url = f"http://127.0.0.1:{self.ports['service']}{path}"
         return httpx.request(method, url, timeout=10, trust_env=False, **options)
 
+    def arm(self, kind: str, paths: tuple[str, ...], times: int = 1) -> None:
+        """Let the next effects under these paths meet a fault of the service."""
+        for path in paths:
+            fault = {"kind": kind, "path": path, "method": "POST", "times": times, "seconds": 1}
+            self.service("PUT", "/admin/faults", json=fault).raise_for_status()
+
+    def armed(self) -> int:
+        """How many of these have not been met yet."""
+        headers = {"Accept": "application/json"}
+        return len(self.service("GET", "/admin/faults", headers=headers).json()["faults"])
+
     # --- our processes ------------------------------------------------------------------------------------------------
     def env(self, kind: str, fault: str = "") -> dict[str, str]:
         """What a process of a kind is told."""
@@ -136,33 +162,16 @@ class Yard:
             command = ["-m", "uvicorn", "agentops.asgi:application", "--host", "127.0.0.1", "--port", env["PORT"]]
             command += ["--log-level", "warning", "--no-access-log", "--lifespan", "on"]
         elif kind == "worker":
-            command = [
-                "-m",
-                "celery",
-                "--quiet",
-                "-A",
-                "agentops",
-                "worker",
-                "-P",
-                "threads",
-                "-c",
-                "6",
-                "--loglevel",
-                "INFO",
-            ]
-            command += [
-                "--without-gossip",
-                "--without-mingle",
-                "--without-heartbeat",
-                "-n",
-                f"{name}-{time.time_ns()}@x",
-            ]
+            command = ["-m", "celery", "--quiet", "-A", "agentops", "worker", "-P", "threads", "-c", "6"]
+            command += ["--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+            command += ["-n", f"{name}-{time.time_ns()}@x"]
         else:
             command = ["manage.py", "sweep"]
         self._run(name, [sys.executable, *command], env)
 
     def _run(self, name: str, command: list[str], env: dict[str, str]) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
+            self.begun[name] = log.tell()
             self.processes[name] = subprocess.Popen(
                 command, cwd=ROOT, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
             )
@@ -187,23 +196,22 @@ class Yard:
             os.killpg(self.processes[name].pid, number)
 
     def workers_ready(self, *names: str) -> None:
-        """Wait until these workers take messages."""
+        """Wait until these workers take messages, or have died of an armed fault."""
         for name in names:
-            until(
-                lambda name=name: (
-                    self._log(name).rstrip().endswith("ready.") or " ready." in self._tail(name) or not self.alive(name)
-                ),
-                40,
-                f"{name} is ready",
-            )
+            until(lambda name=name: " ready." in self._said(name) or not self.alive(name), 60, f"{name} is ready")
 
-    def _log(self, name: str) -> str:
-        return (self.folder / f"{name}.log").read_text(errors="replace")
+    def _said(self, name: str) -> str:
+        """What it logged since its last start."""
+        with (self.folder / f"{name}.log").open(errors="replace") as log:
+            log.seek(self.begun[name])
+            return log.read()
 
-    def _tail(self, name: str) -> str:
-        return self._log(name)[-3000:]
+    def tail(self, name: str) -> str:
+        """The end of its log, for failures."""
+        return (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
 
-    def _answers(self, web: str) -> bool:
+    def answers(self, web: str) -> bool:
+        """Whether it serves a page."""
         with contextlib.suppress(httpx.HTTPError):
             return httpx.get(f"{self.url(web)}/sign-in", timeout=5, trust_env=False).status_code == 200
         return False
@@ -217,13 +225,15 @@ class Yard:
         return Person(self.url(web)).sign_in(name, PASSWORD)
 
     def sql(self, query: str, *params: Any) -> list[dict[str, Any]]:
-        """Look into the database past the links; empty while it is away."""
-        try:
-            url = f"postgresql://postgres@127.0.0.1:{self.ports['db']}/postgres"
-            with psycopg.connect(url, autocommit=True, row_factory=dict_row, connect_timeout=3) as connection:
-                return connection.execute(query.encode(), params).fetchall()
-        except psycopg.OperationalError:
-            return []
+        """Look into the database past the links. Raises `psycopg.OperationalError` while it is away."""
+        with self.connection() as connection:
+            cursor = connection.execute(query.encode(), params or None)
+            return cursor.fetchall() if cursor.description else []
+
+    def connection(self) -> psycopg.Connection[dict[str, Any]]:
+        """One to the database past the links."""
+        url = f"postgresql://postgres@127.0.0.1:{self.ports['db']}/postgres"
+        return psycopg.connect(url, autocommit=True, row_factory=dict_row, connect_timeout=3)
 
     def ledger(self) -> list[dict[str, Any]]:
         """What really happened."""
@@ -232,6 +242,21 @@ class Yard:
     def fired(self) -> int:
         """How many armed faults have fired so far."""
         return len(self.hits.read_text().splitlines()) if self.hits.exists() else 0
+
+    def versions(self) -> dict[str, str]:
+        """Of what was under test."""
+        import platform
+
+        import celery
+        import django
+
+        program = shutil.which("redis-server") or ""
+        redis = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+        postgres = self.sql("SHOW server_version")[0]["server_version"]
+        return {
+            "PostgreSQL": postgres.split()[0], "Redis": redis.partition("v=")[2].split()[0],
+            "Python": platform.python_version(), "Django": django.__version__, "Celery": celery.__version__,
+        }  # fmt: skip
 
     def close(self) -> None:
         """Nothing is left, whatever happened."""
