@@ -132,9 +132,13 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     m(
         "skew taken after the answer", 3, "a worker frozen in mid-beat believes that its lease ended too early",
-        LEASE, 'return row["seq"], until if ours else None, clock - before',
-        'return row["seq"], until if ours else None, clock - local()',
+        LEASE, "        return clock - before\n", "        return clock - local()\n",
         f"{T_LEASE}TestBeat::test_never_makes_the_holder_believe_in_an_earlier_time",
+    ),
+    m(
+        "slow answer believed", 3, "what follows a partition is not dated into the future",
+        LEASE, "local() - before <= QUICK", "local() - before <= QUICK * 100",
+        f"{T_LEASE}TestBeat::test_an_answer_that_was_long_in_coming_puts_no_times_into_the_future",
     ),
     m(
         "send after the lease", 3, "a worker whose lease is over sends nothing",
