@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from itertools import pairwise
 from typing import Any
 
 from tests.chaos.yard import Yard, parsed
@@ -39,7 +40,7 @@ def judge(yard: Yard, runs: list[int], confirmed: set[int]) -> Counter[str]:
         by_run[event["run_id"]].append(event)
     for history in by_run.values():
         epochs = [event["epoch"] for event in history]
-        found["stale"] += sum(now < before for before, now in zip(epochs, epochs[1:], strict=False))
+        found["stale"] += sum(now < before for before, now in pairwise(epochs))
         found["stale"] += [event["seq"] for event in history] != list(range(1, len(history) + 1))
     for place, call in calls.items():
         if call["effect"] in EFFECTS:

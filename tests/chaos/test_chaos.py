@@ -84,7 +84,7 @@ def test_nothing_is_lost_repeated_or_stuck(place: Yard, people: work.People, cel
 
 
 def recover(place: Yard, runs: list[int], times: list[int]) -> list[int]:
-    """Wait until all runs have ended and the watch has looked; adds the milliseconds that each took. Returns the rest."""
+    """Wait until all runs have ended and the watch has looked; adds the ms that each took and returns the rest."""
     healed = time.monotonic()
     left = work.open_runs(place, runs)  # what had ended under the fault needed no recovery
     while time.monotonic() < healed + BOUND:

@@ -138,7 +138,7 @@ MUTANTS: tuple[Mutant, ...] = (
     m(
         "slow answer believed", 3, "what follows a partition is not dated into the future",
         LEASE, "local() - before <= QUICK", "local() - before <= QUICK * 100",
-        f"{T_LEASE}TestBeat::test_an_answer_that_was_long_in_coming_puts_no_times_into_the_future",
+        f"{T_LEASE}TestBeat::test_an_answer_that_was_long_in_coming_puts_no_times_into_the_future", postgresql=True,
     ),
     m(
         "send after the lease", 3, "a worker whose lease is over sends nothing",
