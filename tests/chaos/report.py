@@ -37,12 +37,10 @@ took effect: processes that died or stood still at the place, connections that a
 requests that met a fault of the service; for what is broken as a whole, how often runs were under way.
 """
 FUZZED = {"frozen": "workers frozen", "takeovers": "leases taken over", "seconds": "seconds of work"}
-HOLE = (
-    "The row *sending: the hole that stays*: a worker frozen between its last look at its lease and the first byte\n"
-    "of its request sends late, and nothing on our side can stop it. A key closes it (class keyed). For findable and\n"
-    "one-shot tools it is open: the watch finds the first, and the second stays with the person who attests. *late* and\n"
-    "*wrong* say how often it was met."
-)
+HOLE = """The row *sending: the hole that stays*: a worker frozen between its last look at its lease and the first
+byte of its request sends late, and nothing on our side can stop it. A key closes it (class keyed). For findable and
+one-shot tools it is open: the watch finds the first, and the second stays with the person who attests. *late* and
+*wrong* say how often it was met."""
 
 
 def main() -> None:
