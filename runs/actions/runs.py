@@ -166,11 +166,14 @@ def sign_off(run_id: int, person: User, what: str) -> None:
 
 
 def close_incident(incident_id: int, person: User, why: str) -> Incident:
-    """A person has looked into an incident and says what was found; it goes into the record, also after the end."""
+    """A person has looked into an incident and says what was found; it goes into the record, also after the end.
+
+    What is about the record itself, and not about a call, takes an admin, as a sign-off does. Raises `Refused`.
+    """
     need(person, "close_incident")
     incident = found(Incident.objects.all(), incident_id)
     finding = e.IncidentClosed(incident.seq, said(why, empty="Say what you found: it goes into the record."))
-    with acting(incident.run_id, person, "close_incident", ended=True, tampered=True) as draft:
+    with acting(incident.run_id, person, incident.closed_by, ended=True, tampered=True) as draft:
         incident.refresh_from_db()
         if incident.closed_at:
             raise Refused(f"{incident.person} has already closed this incident.")

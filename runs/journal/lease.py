@@ -102,7 +102,10 @@ def due(limit: int = 500) -> list[int]:
     return list(rows[:limit])
 
 
-def looks(limit: int = 500) -> list[tuple[int, int, int]]:
-    """Calls (run, turn, ordinal) that were presumed not executed and are to be looked for again now."""
+def looks(limit: int = 20) -> list[tuple[int, int, int]]:
+    """Calls (run, turn, ordinal) that were presumed not executed and are to be looked for again now.
+
+    Few at a time: each may take its whole deadline, and runs that are due must not stand behind them.
+    """
     rows = Call.objects.filter(watch_at__lte=now()).order_by("watch_at").values_list("run_id", "turn", "ordinal")
     return list(rows[:limit])

@@ -76,7 +76,7 @@ EVENT_WORDS = {
     "FinishRefused": "The agent claimed the goal, and something was missing. Payload: what it is told.",
     "RunStopped": "The host stopped the run for a person to look.",
     "RunEnded": "The run is over.",
-    "LateEvidence": "A worker that no longer held the lease found out what its call came to. Payload: the observation.",
+    "LateEvidence": "A worker without the lease, or a later look, found out what became of it. Payload: observation.",
     "IncidentOpened": "What was held to be true turned out not to be.",
     "IncidentClosed": "A person looked into an incident and says what was found.",
     "SignedOff": "An admin looked at a failed integrity check.",

@@ -28,5 +28,10 @@ class Incident(models.Model):
         constraints = [models.UniqueConstraint(fields=["run", "seq"], name="incident_identity")]
         indexes = [models.Index(fields=["id"], condition=Q(closed_at__isnull=True), name="incident_open")]
 
+    @property
+    def closed_by(self) -> str:
+        """The act, one of `rights.ACTS`, that closes it: what is about the record itself takes an admin's look."""
+        return "close_incident" if self.ordinal else "sign_off"
+
     def __str__(self) -> str:
         return f"incident {self.pk} of run {self.run_id}"

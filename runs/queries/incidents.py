@@ -64,5 +64,5 @@ def incident_sheet(incident_id: int, viewer: Viewer) -> Sheet | None:
     return Sheet(
         incident, call, words.headline(call.tool, call.values()) if call else "",
         words.call_sign(call.status, call.outcome, call.tool) if call else None, history,
-        incident.closed_at is None and viewer.may("close_incident"),
+        incident.closed_at is None and viewer.may(incident.closed_by),
     )  # fmt: skip

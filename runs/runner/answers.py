@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from runs.catalog import catalog, spec
-from runs.engine import acceptance, messages
+from runs.engine import acceptance, machines, messages
 from runs.engine import events as e
 from runs.engine.canonical import digest, storable, to_json
 from runs.engine.limits import SECOND
@@ -17,7 +18,7 @@ from runs.journal.append import Draft, append
 from runs.journal.integrity import Tampered, opening, picture_of
 from runs.journal.lease import now
 from runs.journal.verify import snapshot, verify
-from runs.models import Call, Run
+from runs.models import Call, Event, Run
 from runs.providers.base import Answer, ProviderError
 from runs.runner.flights import Flight, proven
 from runs.tools.base import Kind, Outcome, Tool
@@ -180,13 +181,36 @@ def _late(draft: Draft, flight: Flight, inputs: Mapping[str, Any]) -> None:
     row = Call.objects.get(run=draft.picture.run, turn=flight.turn, ordinal=flight.ordinal)
     tool = catalog().tools[row.tool]
     outcome = proven(tool, flight.result)
-    if outcome.kind in (Kind.UNKNOWN, Kind.RETRYABLE) or (flight.how != "run" and outcome.kind != Kind.OK):
-        return
+    call = draft.state.calls.get(row.ordinal) if draft.state.turn == row.turn and not draft.state.end else None
+    told = call.late.get("outcome") if call else None
+    if not _proves(flight, outcome, row) or (flight.how == "lookup" and "ok" in (row.outcome, told)):
+        return  # or another look was first
     known, shown = known_of(draft, tool, outcome, flight.args, inputs)
     place = {"call": flight.ordinal, "turn": flight.turn, "revision": flight.revision}
+    if call and call.maybe_sent and call.approval_status in ("pending", "approved"):
+        draft.add(e.ApprovalClosed(call.approval, "withdrawn", "the first request was heard of"), call=row.ordinal)
     draft.add(e.LateEvidence(outcome.kind.value, flight.key, **known), **place, actor="tool", payload=shown)
-    differs = row.status in ("done", "not_executed") and row.outcome != outcome.kind
-    if differs or draft.state.end:
-        held, which = (row.outcome or row.status).replace("_", " "), f"call {flight.turn}.{flight.ordinal} {row.tool}"
-        fact = e.IncidentOpened(f"{which} was held to be {held}; it turned out {outcome.kind.value}")
-        draft.add(fact, call=flight.ordinal, turn=flight.turn)
+    if told != outcome.kind.value and (clash := _clash(row, tool, outcome)):
+        draft.add(e.IncidentOpened(f"call {row.turn}.{row.ordinal} {row.tool} was held to be {clash}"), **place)
+
+
+def _proves(flight: Flight, outcome: Outcome, row: Call) -> bool:
+    """Whether late news says what became of the call: ok does, a refusal only of the one request ever sent for it."""
+    if outcome.kind == Kind.OK:
+        return True
+    if flight.how != "run" or outcome.kind in (Kind.UNKNOWN, Kind.RETRYABLE):
+        return False
+    events = Event.objects.filter(run=row.run_id, turn=row.turn, ordinal=row.ordinal)
+    return events.filter(Q(kind="CallStarted") | Q(kind="CallProbed", body__contains='"resend"')).count() == 1
+
+
+def _clash(row: Call, tool: Tool, outcome: Outcome) -> str:
+    """How late news contradicts what is on record of a call that is at its end; empty if it does not."""
+    if row.status not in machines.CALL_ENDS:
+        return ""
+    held, found = row.outcome if row.status == "done" else row.status.replace("_", " "), outcome.kind.value
+    two = held == found == "ok" and row.effect_ref and outcome.effect_ref and not tool.spec.effect.again
+    if two and row.effect_ref != storable(outcome.effect_ref, 200):
+        return f"ok with {row.effect_ref}; it turned out ok with {outcome.effect_ref}"
+    differs = held != found if row.status == "done" else outcome.kind == Kind.OK
+    return f"{held}; it turned out {found}" if differs else ""

@@ -92,14 +92,14 @@ def call_flight(
 
     def work(flight: Flight) -> Outcome:
         context = Context(key=key, facts=facts, seconds_left=flight.seconds_left, cancelled=flight.cancelled.is_set)
-        values = tool.spec.arguments.model_validate_json(args, strict=True)
-        named = {name: getattr(values, name) for name in type(values).model_fields}
         function = tool.look_up if how == "lookup" and tool.look_up else tool.run
         faultpoint("before_send")
         if not may_send():
             return Outcome(kind=Kind.RETRYABLE, proof=Proof.PRE_SEND, status="lease over before sending")
         faultpoint("sending")
         try:
+            values = tool.spec.arguments.model_validate_json(args, strict=True)  # a look may be by newer code
+            named = {name: getattr(values, name) for name in type(values).model_fields}
             outcome = function(context, **named)
             if not isinstance(outcome, Outcome):
                 raise TypeError("no Outcome")

@@ -6,14 +6,20 @@ import json
 import pytest
 from django.db import connection
 
+from runs.actions import approvals
+from runs.actions import runs as acts
+from runs.actions.acting import Refused
+from runs.engine import events as e
 from runs.engine.messages import Vanished
+from runs.engine.next_step import Stop, next_step
 from runs.journal import lease
 from runs.journal.integrity import opening
 from runs.journal.verify import verify
-from runs.models import Run
+from runs.models import Incident, Run
+from runs.runner import answers
 from runs.runner.flights import Flight
 from runs.runner.loop import Runner
-from runs.tools.base import Kind, Outcome
+from runs.tools.base import Kind, Outcome, Proof
 from tests.journal.story import MESSAGE, ORDER, Story, person
 
 pytestmark = pytest.mark.django_db
@@ -70,6 +76,82 @@ class TestWhatLandedInTheHandsOfAWorkerThatLostItsLease:
         runner.hand_in()
         assert story.kinds[-2:] == ["RunStopped", "LateEvidence"]
         assert story.row.picture.tampered and verify(story.row) == []
+
+
+def handed_in(story: Story, kind: Kind = Kind.OK, reference: str = "M-1") -> Story:
+    """The worker that sent the first request of call 1.1 wakes up, long after it lost its lease, and tells."""
+    row = story.call()
+    flight = Flight(1, "run", lambda flight: None, 5, effect=True, turn=1, revision=1, key=row.key, args=row.arguments)
+    flight.result = Outcome(kind=kind, effect_ref=reference, proof=Proof.REMOTE_REFUSED)
+    answers.add_late(story.run.pk, flight)
+    return story
+
+
+def in_doubt() -> Story:
+    story = Story().turn(("send_message", MESSAGE)).approve(person("reviewer"))
+    assert story.start() == "approval"
+    return story.end("unknown").stop(Stop("unknown_effect"))
+
+
+def attested(verdict: str, reference: str = "") -> Story:
+    story = in_doubt()
+    approvals.attest(story.run.pk, 1, 1, person("operator"), verdict, reference, why="looked at the outbox")
+    return story
+
+
+def incidents(story: Story) -> list[str]:
+    assert verify(story.row) == []
+    return list(Incident.objects.filter(run=story.run).values_list("what", flat=True))
+
+
+class TestLateNews:
+    """What contradicts the record is an incident; what agrees with it is not, or nobody would look at incidents."""
+
+    def test_of_an_effect_that_a_person_said_had_not_happened(self) -> None:
+        story = handed_in(attested("not_happened"))
+        assert incidents(story) == ["call 1.1 send_message was held to be not executed; it turned out ok"]
+
+    def test_of_another_effect_than_the_one_that_a_person_named(self) -> None:
+        story = handed_in(attested("happened", "M-7"))
+        assert incidents(story) == ["call 1.1 send_message was held to be ok with M-7; it turned out ok with M-1"]
+
+    @pytest.mark.parametrize("reference", ["M-1", ""])
+    def test_that_agrees_with_what_a_person_said(self, reference: str) -> None:
+        story = handed_in(attested("happened", reference))
+        assert incidents(story) == [] and "LateEvidence" in story.kinds
+
+    def test_that_agrees_is_no_incident_after_the_end_either(self) -> None:
+        story = attested("happened", "M-1")
+        acts.cancel(story.run.pk, person("operator"))
+        story.claim().add(e.RunEnded("cancelled"), release=True)
+        assert incidents(handed_in(story)) == [] and story.kinds[-1] == "LateEvidence"
+
+    def test_of_a_refusal_agrees_with_not_executed(self) -> None:
+        story = handed_in(attested("not_happened"), Kind.DECLINED, "")
+        assert incidents(story) == []
+
+    def test_of_a_refusal_contradicts_what_was_held_to_be_done(self) -> None:
+        story = handed_in(attested("happened"), Kind.DECLINED, "")
+        assert incidents(story) == ["call 1.1 send_message was held to be ok; it turned out declined"]
+
+    def test_of_a_refusal_proves_nothing_about_a_request_that_was_sent_since(self) -> None:
+        story = attested("again").claim()
+        assert story.start() == "again"
+        story.end("unknown").park()
+        assert handed_in(story, Kind.DECLINED, "").call().status == "unknown" and "LateEvidence" not in story.kinds
+
+    def test_keeps_a_call_that_people_were_asked_about_once_more_from_being_sent(self) -> None:
+        story = attested("again")
+        person("reviewer").groups.clear()
+        story.claim()
+        assert story.start() == "" and story.call().status == "waiting"
+        handed_in(story.park())
+        asked = story.approval()
+        with pytest.raises(Refused, match="no longer open"):
+            approvals.decide(asked.pk, person("operator"), "approve", asked.digest)
+        story.claim()
+        story.keep(story.draft().put(*next_step(story.picture.state, lease.now()).entries))
+        assert (story.call().status, story.call().outcome) == ("done", "ok") and incidents(story) == []
 
 
 def test_what_the_model_is_told_is_what_was_recorded() -> None:
