@@ -13,7 +13,7 @@ FUNCTION, MODULE = 40, 400
 SPINE = ("runs/engine", "runs/journal", "runs/runner", "runs/actions", "runs/models")
 # What watches over processes and over the record as a whole: no run moves by it.
 BESIDE = ("runs/models/health.py", "runs/models/record.py", "runs/actions/safe_mode.py")
-SPINE_GOAL, SPINE_LIMIT = 2500, 3150
+SPINE_GOAL, SPINE_LIMIT = 2500, 3175
 EMPTY = {
     tokenize.COMMENT,
     tokenize.NL,

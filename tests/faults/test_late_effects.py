@@ -96,3 +96,29 @@ def test_a_booking_that_never_left_is_presumed_not_made_and_the_looks_end(house:
     assert house.bodies(run, "CallSettled")[0]["presumed"] is True and house.effects_of(run, "pickup") == []
     until(lambda: house.call(run, "book_pickup_soon")["watch_at"] is None, 15, "nothing is looked for for ever")
     assert not house.bodies(run, "LateEvidence") and house.call(run, "book_pickup_soon")["status"] == "not_executed"
+
+
+def test_a_worker_frozen_after_its_effect_contradicts_the_person_who_said_that_nothing_happened(house: House) -> None:
+    run = house.start("messenger", text="Hello.")
+    house.reached(run, "waiting_approval")
+    with house.frozen_process("worker"):
+        (worker,) = house.armed("after_effect:stop")
+        house.approve(run)
+        worker.fired()
+    assert len(house.effects_of(run)) == 1, "the message is out, and only the frozen worker knows"
+    house.reached(run, "needs_human")
+    call = house.call(run, "send_message")
+    place = {"run_id": run, "turn": call["turn"], "ordinal": call["ordinal"], "person": "operator"}
+    house.ok("approvals.attest", **place, verdict="not_happened", why="The outbox looks empty.")
+    house.reached(run, *ENDS, *STOPS)
+    seq = house.run(run)["seq"]
+
+    worker.wake_up()
+    incident = until(lambda: house.bodies(run, "IncidentOpened"), 15, f"it tells; its log:\n{worker.log[-2000:]}")[0]
+    assert "send_message was held to be not executed; it turned out ok" in incident["what"]
+    (evidence,), (effect,) = house.bodies(run, "LateEvidence"), house.effects_of(run)
+    assert evidence["effect_ref"] == effect["object"]
+    late = [event for event in house.events(run) if event["seq"] > seq]
+    assert {"LateEvidence", "IncidentOpened"} <= {event["kind"] for event in late}
+    assert "CallStarted" not in {event["kind"] for event in late}, "nothing is sent again"
+    assert (house.call(run, "send_message")["status"], len(house.effects_of(run))) == ("done", 1)

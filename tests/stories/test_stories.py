@@ -227,6 +227,7 @@ def test_a_worker_frozen_past_its_lease_writes_nothing_and_its_evidence_is_kept(
     evidence = house.bodies(after, "LateEvidence")[0]
     (effect,) = house.effects_of(after)
     assert (evidence["outcome"], evidence["effect_ref"], evidence["key"]) == ("ok", effect["object"], effect["key"])
+    assert not house.events(after, "IncidentOpened"), "what agrees with the record is no incident"
     for run in runs:
         assert len(house.effects_of(run)) == 1, "no second effect"
         kinds = [e["kind"] for e in house.events(run)]
