@@ -22,6 +22,8 @@ from runs.journal.chain import body_text, event_hash, header, sha
 from runs.journal.faultpoint import faultpoint
 from runs.models import Event, Run
 
+GUARD = "agentops: "  # how the triggers of the database begin what they say
+
 
 class Stale(Exception):
     """Others appended, or the policy moved: reload and build the batch again from the facts in hand."""
@@ -154,13 +156,15 @@ def _why_refused(old: Picture, policy: int | None) -> Exception:
 
 
 def _written(*what: Any) -> bool:
-    """As `_write`. Raises `RowMoved` where the fence let us pass and the place of an event is taken all the same."""
+    """As `_write`. Raises `RowMoved` where the fence let us pass, and an event's place is taken or a guard refuses."""
     try:
         return _write(*what)
     except IntegrityError as error:
-        if Event._meta.db_table not in str(error):
-            raise
-        raise rows.RowMoved("an event stands behind the run's head") from error
+        if Event._meta.db_table in str(error):
+            raise rows.RowMoved("an event stands behind the run's head") from error
+        if GUARD in str(error):
+            raise rows.RowMoved(f"the run's row is older than its record: {str(error).splitlines()[0]}") from error
+        raise
 
 
 def _write(old: Picture, run: rows.Row, events: list[rows.Row], calls: list[rows.CallRow], policy: int | None) -> bool:
