@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from runs.engine.next_step import next_step
 from runs.journal import lease
 from runs.journal.verify import verify
 from runs.models import Call, Event, Incident, SafeMode
+from runs.runner import flights
 from runs.runner import watch as watching
 from runs.runner.answers import add_late
 from runs.runner.flights import Flight
@@ -155,6 +156,19 @@ class TestALook:
         assert (look(presumed).status, presumed.call().watch_at) == ("not_executed", at)
 
 
+class Between:
+    """Takes the place of the thread pool: before the first flight takes off, something else happens."""
+
+    def __init__(self, first: Callable[[], object]) -> None:
+        self.first: Callable[[], object] | None = first
+
+    def submit(self, fly: Callable[[Any], None], landed: Any) -> None:
+        first, self.first = self.first, None
+        if first:
+            first()
+        fly(landed)
+
+
 class TestTwoLooksAtOnce:
     def test_are_one(self, presumed: Story, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
         """The second message is worked off while the first look is out at the remote."""
@@ -166,16 +180,11 @@ class TestTwoLooksAtOnce:
             return tool.look_up(ctx, **given)
 
         monkeypatch.setitem(catalog().tools, "book_pickup_soon", replace(tool, look_up=meanwhile))
-        first, launch = [], Flight.launch
-
-        def launched(flight: Flight, landed: Any) -> None:
-            if not first:
-                first.append(flight)
-                look(presumed)
-            launch(flight, landed)
-
-        monkeypatch.setattr(Flight, "launch", launched)
-        look(presumed)
+        threads, flights.AIR = flights.AIR, Between(lambda: look(presumed))  # type: ignore[assignment]
+        try:
+            look(presumed)
+        finally:
+            flights.AIR = threads
         assert len(met) == 1 and presumed.kinds.count("LateEvidence") == 1
 
     def test_of_which_one_was_frozen_say_the_same_once(self, presumed: Story, service: Service) -> None:
