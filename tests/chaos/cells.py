@@ -85,14 +85,20 @@ def killed(yard: Yard, point: str, kills: int) -> Played:
         yard.arm("reply_lost", ("/refunds", "/investigations"), times=kills)
     names = Webs if point == "after_decision" else Workers
     _rearm(yard, fault, names)
-    runs, end, wave = work.start(yard), time.monotonic() + 12 + 5 * kills, time.monotonic()
+
+    def tend() -> bool:
+        """Whether all were alive."""
+        dead = [name for name in names if not yard.alive(name)]
+        for name in dead:
+            yard.on(name, fault)
+        return not dead
+
+    runs, end, wave = work.start(yard, tend=tend), time.monotonic() + 12 + 5 * kills, time.monotonic()
     while time.monotonic() < end and yard.fired() < before + kills:
-        for name in names:
-            if not yard.alive(name):
-                yard.on(name, fault)
-                wave = time.monotonic()
-        if time.monotonic() > wave + 4 and len(runs) < 4 * kills and (names == Workers or yard.answers(Webs[0])):
-            runs, wave = runs + work.start(yard), time.monotonic()
+        if not tend():
+            wave = time.monotonic()
+        if time.monotonic() > wave + 4 and len(runs) < 4 * kills:
+            runs, wave = runs + work.start(yard, tend=tend), time.monotonic()
         time.sleep(0.05)
     _clean(yard, names)
     return runs, yard.fired() - before
@@ -303,7 +309,6 @@ def cells(kills: int) -> tuple[Cell, ...]:
     holes = ("worker-db", "web-db", "sweeper-db", "worker-redis", "web-redis", "sweeper-redis", "worker-service")
     one_way = ("no_request", "no_reply")
     return (
-        *(Cell("kill -9", point, partial(killed, point=point, kills=kills), point in SHORT_ONES) for point in POINTS),
         *(Cell("SIGSTOP past the lease", point, partial(frozen, point=point), point == "after_effect")
           for point in FREEZES),
         Cell("SIGSTOP past the lease", "sending: the hole that stays", partial(frozen, point="sending"), late=True),
@@ -329,4 +334,5 @@ def cells(kills: int) -> tuple[Cell, ...]:
         Cell("three more sweepers", "in mid-work", many_sweepers),
         Cell("no sweeper, all hints lost", "3 s", no_sweeper),
         Cell("everything killed", "in mid-work", everything_killed),
+        *(Cell("kill -9", point, partial(killed, point=point, kills=kills), point in SHORT_ONES) for point in POINTS),
     )  # fmt: skip

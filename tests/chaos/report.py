@@ -75,7 +75,7 @@ def chaos(suite: dict[str, Any]) -> list[str]:
         f"Seconds to the end: {_spread(times)} (p50, p95, most).", "",
         f"| {columns} | unknown: host | person | wrong | to the end, s: p50 | p95 | most |", "|---" * 17 + "|",
     ]  # fmt: skip
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row["fault"] != "kill -9"):
         told = ("unknown_settled", "unknown_person", "unknown_wrong")
         cells = [row["fault"], row["where"], row["trials"], row["fired"] or "not tested"]
         cells += [row["expected"], row["executed"], *(_zero(row, name) for name in (*names, "late"))]

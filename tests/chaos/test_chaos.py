@@ -67,6 +67,7 @@ def test_nothing_is_lost_repeated_or_stuck(place: Yard, people: work.People, cel
     tally: Counter[str] = Counter()
     for _ in range(TRIALS):
         people.calm.clear()
+        place.whole()
         runs, fired = cell.play(place)
         people.calm.set()
         place.service("DELETE", "/admin/faults")

@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import httpx2 as httpx
@@ -84,8 +85,11 @@ def _sent(ledger: list[dict[str, Any]], call: dict[str, Any]) -> bool:
     return any(row["kind"] == "message" and row["order_id"] == order for row in ledger)
 
 
-def start(yard: Yard, count: int = 4) -> list[int]:
-    """Runs of mixed agents, each on an order of its own, started in a browser; tried again while the web is away."""
+def start(yard: Yard, count: int = 4, tend: Callable[[], object] = lambda: None) -> list[int]:
+    """Runs of mixed agents, each on an order of its own, started in a browser; tried again while the web is away.
+
+    `tend` is called before every try.
+    """
     runs, mix, browser = list[int](), itertools.cycle(MIX), None
     for _ in range(count):
         agent, order = next(mix), f"O-{next(_orders)}"
@@ -96,6 +100,7 @@ def start(yard: Yard, count: int = 4) -> list[int]:
         fields |= more.get(agent, {"input_day": "2026-12-04"})
         end = time.monotonic() + 40
         while time.monotonic() < end:
+            tend()
             with contextlib.suppress(httpx.HTTPError, AssertionError):
                 browser = browser or yard.signed_in("operator")
                 answer = browser.post(f"/runs/new/{agent}", fields, timeout=5)

@@ -32,6 +32,7 @@ KNOBS = {
 LINKS = (
     "worker-db", "web-db", "sweeper-db", "worker-redis", "web-redis", "sweeper-redis", "worker-service",
 )  # fmt: skip
+OURS = ("web-1", "web-2", "worker-1", "worker-2", "sweeper-1", "sweeper-2")
 
 
 class Yard:
@@ -59,10 +60,20 @@ class Yard:
                 [sys.executable, "manage.py", *command], cwd=ROOT, env=self.env("web"), capture_output=True, text=True
             )
             assert done.returncode == 0, done.stdout + done.stderr
-        for name in ("web-1", "web-2", "worker-1", "worker-2", "sweeper-1", "sweeper-2"):
+        return self.whole()
+
+    def whole(self) -> Yard:
+        """Everything runs and every link is healed, also after a cell that failed in the middle."""
+        for link in self.links.values():
+            link.heal()
+        for name in [name for name in self.processes if name not in (*OURS, "redis", "service")]:
+            self.off(name)
+        dead = [name for name in OURS if not self.alive(name)]
+        for name in dead:
             self.on(name)
-        until(lambda: all(self.answers(web) for web in ("web-1", "web-2")), 40, "both web processes answer")
-        self.workers_ready("worker-1", "worker-2")
+        if dead:
+            until(lambda: all(self.answers(web) for web in ("web-1", "web-2")), 60, "both web processes answer")
+            self.workers_ready("worker-1", "worker-2")
         return self
 
     def _make_database(self) -> None:
@@ -272,6 +283,7 @@ class Yard:
 def yard(folder: Path) -> Iterator[Yard]:
     """Everything, for as long as the block lasts."""
     made = Yard(folder)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # whoever ends us early still gets everything put away
     try:
         yield made.start()
     finally:
