@@ -94,7 +94,34 @@ def switched_off(world: World) -> None:
     moving(world, lambda: Call.objects.filter(run__in=world.runs, status="denied"))
 
 
+LIMITED: tuple[tuple[str, str, dict[str, int]], ...] = (
+    ("repeats", "repeater", {}), ("claims", "text-end", {}), ("refused", "misbehave-refusal", {}),
+    ("give_up", "quitter", {}), ("calls", "repeater", {"calls": 1}), ("turns", "repeater", {"turns": 1}),
+    ("time", "repeater", {"ms": 300}), ("failures", "misbehave-invalid_arguments", {"failures": 1}),
+    ("refusals", "refund", {"refusals": 1}),
+)  # fmt: skip
+
+
+def each_limit_is_reached(world: World) -> None:
+    """A run for each reason to stop that a model, or people, can bring about."""
+    world.remote.kinds, world.remote.rate = ("slow",), 1.0
+    for reason, agent, limits in LIMITED:
+        run = world.people.start(agent, "O-5001", world.seed, limits=limits)
+        world.runs.insert(0, run)
+
+        def stopped(run: int = run) -> bool:
+            asked = Approval.objects.filter(run=run, status="pending").first()
+            if asked:
+                approvals.decide(asked.pk, world.people.person("reviewer"), "reject", asked.digest)
+            return Run.objects.get(pk=run).picture.stop is not None
+
+        moving(world, stopped, SECOND // 4)
+        stop = Run.objects.get(pk=run).picture.stop
+        assert stop is not None and stop.reason == reason, (agent, stop)
+
+
 CORNERS = {
+    each_limit_is_reached: "quitter",
     again_and_then_cancelled: "messenger", again_and_then_refused: "messenger", found_after_all: "two-effects",
     switched_off: "messenger",
 }  # fmt: skip

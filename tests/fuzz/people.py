@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import Group, User
@@ -21,12 +22,12 @@ AGAIN = ("happened", "not_happened", "again")
 
 
 class People:
-    """Operators, a reviewer, an auditor and an admin. `refused` counts how often the host said no, and how."""
+    """Operators, a reviewer, an auditor and an admin. `did` counts their acts, and how often the host said no."""
 
     def __init__(self, dice: random.Random, theme: str = "") -> None:
         self.dice, self.theme, self.tampered = dice, theme, 0
         self.names = ("operator", "reviewer", "auditor", "admin")
-        self.refused: dict[int, int] = {}
+        self.did: Counter[tuple[str, int]] = Counter()  # (act, 200 or how the host said no)
         self.attested: dict[tuple[int, int, int], str] = {}
         self.helped: dict[int, int] = {}
 
@@ -50,12 +51,13 @@ class People:
         who = self.dice.choice((*self.names[:2], *self.names))
         run = self.dice.choice(world.runs)
         name, do = self.dice.choice(self.choices(run, self.person(who)))
+        status = 200
         try:
             do()
-            return f"{who} {name} {world.runs.index(run)}"
         except Refused as no:
-            self.refused[no.status] = self.refused.get(no.status, 0) + 1
-            return f"{who} {name} {world.runs.index(run)} refused {no.status}"
+            status = no.status
+        self.did[name, status] += 1
+        return f"{who} {name} {world.runs.index(run)} {status}"
 
     def choices(self, run: int, who: User) -> list[tuple[str, Any]]:
         """Every act that there is, with weights by repetition; on stale ids and wrong digests too."""

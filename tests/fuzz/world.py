@@ -2,28 +2,38 @@
 
 The journal, the runner, the actions and the tools are the real ones, on a real database. What is ours is who moves
 when: a worker does one step of its loop, its flights take off and land in virtual time, a kill is an exception that
-nothing catches, and a frozen worker is one that nobody moves for a while.
+nothing catches, and a frozen worker is one that nobody moves for a while: between two steps, or in the middle of one
+(at any place where it could be killed), while the world goes on and perhaps takes its lease away.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from queue import Empty
 from typing import Any
 
+from django.db import connection
+
+from runs.engine import machines
 from runs.journal import faultpoint as points
 from runs.journal import gate, lease
-from runs.models import Call, Event, Run
+from runs.models import Approval, Call, Event, Question, Run
 from runs.runner import flights, loop
 from runs.runner.flights import Flight
 from runs.runner.watch import watch
 from tests.fuzz.clock import SECOND, Clock
 from tests.fuzz.people import People
 from tests.fuzz.remote import Remote
+
+
+FOR_EVER = 2**62
+# Where a run may rest without a lease and a due time, because a person must move it.
+PERSONS = ("paused", *machines.RUN_STOPS)
 
 
 class Killed(BaseException):
@@ -97,6 +107,7 @@ class Worker:
     policy: Any = None
     skew: int = 0
     over: bool = False
+    appending: bool = False
 
     def move(self) -> None:
         """One step of its loop; after the last it hands in what it still has."""
@@ -117,12 +128,21 @@ class World:
     def __init__(self, seed: str, clock: Clock, remote: Remote, people: People, kill_at: int = 0) -> None:
         self.seed, self.dice, self.clock, self.remote, self.people = seed, random.Random(seed), clock, remote, people
         self.kill_at, self.passed = kill_at, 0
+        self.stand_still = 0.02  # how often a worker stops in mid-step, at each place
+        self.depth = len(connection.savepoint_ids)  # inside of more, the world could not go on: a row is locked
         self.workers: list[Worker] = []
         self.mover: str = ""
+        self.moving: Worker | None = None
+        self.meanwhile = False
         self.trace: list[str] = []
         self.points: dict[str, int] = {}
         self.killed: list[str] = []
-        self.takeovers = self.zombies = 0
+        self.counts: Counter[str] = Counter()
+        self.statuses: Counter[str] = Counter()
+        self.wrong: list[str] = []  # what was seen on the way and must not be
+        self.orphans: dict[int, int] = {}  # run -> when the worker that held it was killed
+        self.recovered: list[int] = []  # virtual ms from there to the next claim
+        self.last: dict[int, tuple[Any, ...]] = {}
         self.troubled, self.dying = True, False
         self.runs: list[int] = []
         self.numbers: dict[str, int] = {}
@@ -131,12 +151,43 @@ class World:
     def point(self, name: str) -> None:
         """The product passed a place where a process may die; whoever moves dies if it is the chosen one."""
         self.points[name] = self.points.get(name, 0) + 1
-        self.passed += 1
+        self.passed += bool(self.mover)
         self.trace.append(f"{self.mover}@{name}")
+        outermost = len(connection.savepoint_ids) <= self.depth
+        if self.moving and outermost:
+            self._fenced(self.moving, name)
         if self.passed == self.kill_at and self.mover:
             self.killed.append(name)
             self.dying = True
+            if self.moving:
+                self.orphans.setdefault(self.moving.run.pk, self.clock.now)
             raise Killed(name)
+        if self.moving and outermost and self.troubled and not self.meanwhile and self.dice.random() < self.stand_still:
+            self.go_on_without(self.moving, name)
+
+    def _fenced(self, worker: Worker, name: str) -> None:
+        """No append of a worker is taken after another has claimed its run, nor one on an old policy."""
+        if name == "before_append":
+            self.counts["append refused"] += worker.appending  # the one before did not come to its end
+            worker.appending = True
+        elif name == "after_append":
+            worker.appending = False
+            if (epoch := Run.objects.values_list("epoch", flat=True).get(pk=worker.run.pk)) != worker.run.epoch:
+                self.wrong.append(f"stale: {worker.name} appended in epoch {worker.run.epoch}, the run is in {epoch}")
+
+    def go_on_without(self, worker: Worker, name: str) -> None:
+        """A process stands still in the middle of a step, while time passes and others move."""
+        kept = self.mover, self.moving, gate._cached, self.clock.skew, worker.frozen_until
+        self.meanwhile, worker.frozen_until = True, FOR_EVER
+        self.counts["frozen in mid-step"] += 1
+        self.say(f"{worker.name} stands still at {name}")
+        gate._cached, self.clock.skew = None, 0
+        self.clock.advance(int(self.dice.choice((0, 0.3, 2, 2, 20)) * SECOND))
+        for _ in range(self.dice.randint(1, 6)):
+            self.tick()
+        self.mover, self.moving, gate._cached, self.clock.skew, worker.frozen_until = kept
+        self.meanwhile = False
+        self.say(f"{worker.name} goes on at {name}")
 
     def inside(self, worker: Worker) -> Any:
         """What a process has for itself: its cached policy and its clock."""
@@ -154,14 +205,21 @@ class World:
 
     def move(self, worker: Worker) -> None:
         """Move a worker; it may die."""
-        self.mover = worker.name
+        if self.by(worker.name, worker.move, worker):
+            worker.over = True
+
+    def by(self, name: str, do: Callable[[], object], worker: Worker | None = None) -> bool:
+        """Let somebody do something, in a process that may die of it; True if it did."""
+        self.mover, self.moving = name, worker
         try:
-            worker.move()
+            do()
         except Killed:
-            worker.over, self.dying = True, False
-            self.say(f"{worker.name} killed")
+            self.dying = False
+            self.say(f"{name} killed")
+            return True
         finally:
-            self.mover = ""
+            self.mover, self.moving = "", None
+        return False
 
     def claim(self, run: int, skew: int | None = None) -> Worker | None:
         """A message says "look at run X", early, late or once more; the worker claims it if it can."""
@@ -171,35 +229,36 @@ class World:
         worker = Worker(self, None, f"w{number}", skew=wrong * SECOND)  # type: ignore[arg-type]
         with self.inside(worker):
             claimed = lease.claim(run)
-            if claimed is None:
-                return None
-            worker.run, skew = claimed
-            self.takeovers += held
-            with loop.stopping(worker.run):
-                worker.runner = loop.begin(worker.run, skew)
-                worker.runner.landed = Runway(worker)
+        if claimed is None:
+            self.counts["claim lost"] += 1
+            return None
+        worker.run, wrong = claimed
+        self.counts["claim won"] += 1
+        self.counts["take-over"] += held
+        if run in self.orphans:
+            self.recovered.append((self.clock.now - self.orphans.pop(run)) // 1000)
+        self.say(f"{worker.name} claims {self.runs.index(run)}")
+        self.by(worker.name, lambda: self._begin(worker, wrong), worker)
         if worker.runner is None:
             return None
         self.workers.append(worker)
-        self.say(f"{worker.name} claims {self.runs.index(run)}")
         return worker
+
+    def _begin(self, worker: Worker, skew: int) -> None:
+        with self.inside(worker), loop.stopping(worker.run):
+            self.point("after_claim")
+            worker.runner = loop.begin(worker.run, skew)
+            worker.runner.landed = Runway(worker)
 
     def act(self) -> None:
         """Somebody does something, in a process of their own that may die."""
-        self.mover = "person"
-        try:
-            self.say(self.people.act(self))
-        except Killed:
-            self.dying = False
-            self.say("person killed")
-        finally:
-            self.mover = ""
+        self.by("person", lambda: self.say(self.people.act(self)))
 
     def look_again(self) -> None:
         """The looks that are due, by whoever takes the message; twice, as messages may come twice."""
         for place in lease.looks():
             for _ in range(self.dice.choice((1, 2))):
-                watch(*place)
+                self.by("watch", lambda place=place: watch(*place))  # type: ignore[misc]
 
     def tick(self) -> None:
         """One move of the world."""
@@ -209,7 +268,7 @@ class World:
             worker = dice.choice(alive)
             if dice.random() < 0.03:
                 worker.frozen_until = self.clock.now + int(dice.choice((0.5, 4, 40)) * SECOND)
-                self.zombies += 1
+                self.counts["frozen between steps"] += 1
                 self.say(f"{worker.name} frozen")
                 return
             self.move(worker)
@@ -222,27 +281,54 @@ class World:
         else:
             self.clock.advance(int(dice.choice((0.01, 0.3, 1, 5, 70)) * SECOND))
 
+    def look(self) -> None:
+        """What holds at every moment; what does not is kept for the judge."""
+        for run in Run.objects.filter(pk__in=self.runs):
+            name, now = self.runs.index(run.pk), (run.status, run.epoch, run.seq)
+            self.statuses[run.status] += 1
+            was = self.last.get(run.pk, now)
+            self.last[run.pk] = now
+            if was[0] in machines.RUN_ENDS and run.status != was[0]:
+                self.wrong.append(f"run {name} was {was[0]} and became {run.status}")
+            if run.epoch < was[1] or run.seq < was[2]:
+                self.wrong.append(f"run {name} went back from {was} to {now}")
+            if run.ended or run.due_at is not None or run.status in PERSONS:
+                continue
+            asked = Approval.objects.filter(run=run, status="pending").exists()
+            if not asked and not Question.objects.filter(run=run, status="open").exists():
+                self.wrong.append(f"stuck: run {name} is {run.status}, without a due time, and waits for nobody")
+
+    def ended(self) -> bool:
+        """True when every run has."""
+        return not Run.objects.filter(pk__in=self.runs).exclude(status__in=machines.RUN_ENDS).exists()
+
     # --- after the trouble --------------------------------------------------------------------------------------------
     def heal(self, moves: int = 3000) -> bool:
         """Liveness: no more faults; everybody does their work. False if something is stuck."""
         self.troubled, self.remote.rate, self.kill_at = False, 0.0, 0
+        return self.come_to_rest(moves)
+
+    def come_to_rest(self, moves: int = 3000) -> bool:
+        """Everybody does their work until all runs have ended; True if they do within so many moves."""
         for _ in range(moves):
-            if (
-                not Run.objects.filter(pk__in=self.runs)
-                .exclude(status__in=("succeeded", "failed", "cancelled"))
-                .exists()
-            ):
+            if self.ended():
                 return True
             moved = False
+            self.look()
             for worker in self.alive():
                 self.move(worker)
                 moved = True
             for run in lease.due():
                 moved = self.claim(run) is not None or moved
             self.look_again()
-            if not moved and not self.people.help(self):
+            if not moved and not self._helped():
                 self.clock.advance(self._until_due())
         return False
+
+    def _helped(self) -> bool:
+        """Whether people did something that waited for them, or died of it."""
+        helped: list[bool] = []
+        return self.by("person", lambda: helped.append(self.people.help(self))) or helped[0]
 
     def _until_due(self) -> int:
         """Time until the next thing that happens by itself."""
