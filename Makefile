@@ -30,7 +30,7 @@ test: need-python ## Run the tests (no browser); ARGS="-k word" for some of them
 
 fuzz: need-python ## Play whole worlds by seed; SEEDS=n FIRST=n, or SEED=n (KILL=n) to see one again
 	@python3 scripts/install.py requirements-dev.lock
-	@FUZZ_SEEDS=$(or $(SEEDS),150) FUZZ_FIRST=$(or $(FIRST),1) FUZZ_SEED=$(SEED) FUZZ_KILL=$(KILL) $(PY) -m pytest tests/fuzz -s $(ARGS)
+	@FUZZ_SEEDS=$(or $(SEEDS),100) FUZZ_FIRST=$(or $(FIRST),1) FUZZ_SEED=$(SEED) FUZZ_KILL=$(KILL) $(PY) -m pytest tests/fuzz $(if $(SEED),-k whatever_happens) -s $(ARGS)
 
 chaos: need-python ## Break everything among real processes and servers; KILLS=n, TRIALS=n, or SHORT=1 for a few cells
 	@python3 scripts/install.py requirements-dev.lock

@@ -214,9 +214,9 @@ def _judge_calls(world: World, run: Run, effects: dict[Any, Any], wrong: list[st
             if not happened and not word:
                 figures["lost"] += 1
                 wrong.append(f"{what} counts as done and never happened")
-        if call.status == "done" and call.outcome in ("declined", "fatal", "retryable") and not word:
-            if happened and here not in told:
-                wrong.append(f"{what} counts as {call.outcome} and happened")
+        failed = call.status == "done" and call.outcome in ("declined", "fatal", "retryable")
+        if failed and happened and not word and here not in told:
+            wrong.append(f"{what} counts as {call.outcome} and happened")
     figures["unknown_person"] += sum(place[0] == run.pk for place in world.people.attested)
 
 

@@ -12,7 +12,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db
 FIRST, SEEDS = int(os.environ.get("FUZZ_FIRST", "1")), int(os.environ.get("FUZZ_SEEDS", "100"))
 ONLY, KILL = os.environ.get("FUZZ_SEED", ""), int(os.environ.get("FUZZ_KILL", "") or 0)
+FIRST_FAILURE = bool(os.environ.get("FUZZ_STOP"))  # for `python -m tests.fuzz.bites`
 COVERING = 100  # from so many seeds on, everything that can happen must have happened
 TICKS = 90
 STORIES = ("refund", "pickup-soon", "messenger", "asker", "two-effects")
@@ -42,14 +43,16 @@ class Batch:
     scenario: Scenario
     seen: Seen
     failures: list[str] = field(default_factory=list)
+    played: int = 0
 
     def play(self, seed: str, kill_at: int = 0) -> int:
-        """One scenario from trouble to rest; returns how many places it passed. `story-x` is the story x, else chance."""
+        """One scenario from trouble to rest; returns how many places it passed. `story-x` is a story without faults."""
         from tests.fuzz.corners import CORNERS
         from tests.fuzz.oracle import judge
 
         kind, _, name = seed.partition("-")
         corners = {corner.__name__: (corner, agent) for corner, agent in CORNERS.items()}
+        self.played += 1
         agent = {"story": name, "corner": corners.get(name, ("", ""))[1]}.get(kind, "")
         with self.scenario(seed, kill_at, agent=agent) as world:
             try:
@@ -72,9 +75,11 @@ class Batch:
     def _failed(self, world: World, seed: str, kill_at: int, error: Exception) -> None:
         again = f"make fuzz SEED={seed}" + (f" KILL={kill_at}" if kill_at else "")
         tail = "\n".join(world.trace[-int(os.environ.get("FUZZ_TAIL", "40")) :])
-        text = f"seed {seed}: {type(error).__name__}: {error}\nplay it again: {again}\n{tail}"
+        text = f"scenario {self.played}, seed {seed}: {type(error).__name__}: {error}\nplay it again: {again}\n{tail}"
         self.failures.append(text)
         sys.stdout.write(f"\n{text}\n")
+        if FIRST_FAILURE:
+            self.end()
 
     def end(self) -> None:
         """Fail with what went wrong."""
@@ -90,11 +95,11 @@ def stuck(world: World) -> list[Any]:
 
 
 @pytest.fixture
-def batch(scenario: Scenario) -> Iterator[Batch]:
+def batch(scenario: Scenario) -> Batch:
     """Scenarios of one test."""
     from tests.fuzz.oracle import Seen
 
-    yield Batch(scenario, Seen())
+    return Batch(scenario, Seen())
 
 
 def test_whatever_happens_no_effect_is_lost_repeated_or_denied_and_nothing_is_stuck(batch: Batch) -> None:
@@ -102,7 +107,8 @@ def test_whatever_happens_no_effect_is_lost_repeated_or_denied_and_nothing_is_st
 
     if ONLY:
         batch.play(ONLY, KILL)
-        return batch.end()
+        batch.end()
+        return
     began = time.perf_counter()
     for number in range(FIRST, FIRST + SEEDS):
         passed = batch.play(str(number))

@@ -30,7 +30,6 @@ from tests.fuzz.clock import SECOND, Clock
 from tests.fuzz.people import People
 from tests.fuzz.remote import Remote
 
-
 FOR_EVER = 2**62
 # Where a run may rest without a lease and a due time, because a person must move it.
 PERSONS = ("paused", *machines.RUN_STOPS)
