@@ -87,16 +87,23 @@ def _probed(b: dict[str, Any]) -> tuple[str, str]:
     ), ""
 
 
+def _late(b: dict[str, Any]) -> tuple[str, str]:
+    words = {"ok": _("late news: it happened"), "declined": _("late news: the remote declined")}
+    return words.get(b["outcome"], _("late news: it failed, and nothing happened")), b.get("effect_ref", "")
+
+
 def _settled(b: dict[str, Any]) -> tuple[str, str]:
-    by = _("a person says so") if b["proof"] == "human" else _("by {proof}").format(proof=b["proof"])
+    by = _("a person says so") if b["proof"] == "human" else _("by {proof}").format(proof=b["proof"].replace("_", " "))
+    done = {"ok": _("is settled: it happened"), "declined": _("is settled: the remote declined")}
     text = {
-        "done": _("is settled: it happened"),
+        "done": done.get(b.get("outcome", ""), _("is settled: it failed")),
         "not_executed": _("is settled: it did not happen"),
         "ready": _("may be sent again"),
     }
     if b.get("presumed"):
         return _("is presumed not to have happened: two look-ups found nothing, and it is looked for again"), ""
-    return f"{text.get(b['to'], b['to'])} ({by})", b.get("why", "")
+    said = [b.get("effect_ref", ""), b.get("why", "")]
+    return f"{text.get(b['to'], b['to'])} ({by})", " · ".join(x for x in said if x)
 
 
 def _stopped(b: dict[str, Any]) -> tuple[str, str]:
@@ -146,10 +153,7 @@ SAY: dict[str, Say] = {
     "FinishRefused": lambda b: (_("The finish was refused: something is missing"), "\n".join(b["missing"])),
     "RunStopped": _stopped,
     "RunEnded": _run_ended,
-    "LateEvidence": lambda b: (
-        _("late news of this call: {outcome}").format(outcome=b["outcome"]),
-        b.get("effect_ref", ""),
-    ),
+    "LateEvidence": _late,
     "IncidentOpened": lambda b: (_("An incident was opened"), b["what"]),
     "IncidentClosed": lambda b: (_("looked into the incident of event {n}").format(n=b["incident"]), b["why"]),
     "SignedOff": lambda b: (_("looked at the damaged record and signed off"), b["what"]),

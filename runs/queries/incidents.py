@@ -19,9 +19,9 @@ def count() -> int:
 
 @dataclass
 class IncidentList:
-    """A page of incidents, newest first; `older` is the id to go on from."""
+    """A page of incidents, newest first, each with what its call was to do; `older` is the id to go on from."""
 
-    rows: list[Incident]
+    rows: list[tuple[Incident, str]]
     open: int
     older: int | None
 
@@ -34,7 +34,12 @@ def incident_list(status: str = "open", before: int | None = None) -> IncidentLi
     if before is not None:
         found = found.filter(pk__lt=before)
     rows = list(found[: PAGE + 1])
-    return IncidentList(rows[:PAGE], count(), rows[PAGE - 1].pk if len(rows) > PAGE else None)
+    shown = rows[:PAGE]
+    places = [(row.run_id, row.turn, row.ordinal) for row in shown]
+    calls = {call.pk: words.headline(call.tool, call.values()) for call in Call.objects.filter(pk__in=places)}
+    headlines = [calls.get(place, "") for place in places]
+    older = rows[PAGE - 1].pk if len(rows) > PAGE else None
+    return IncidentList(list(zip(shown, headlines, strict=True)), count(), older)
 
 
 def _with_run() -> Any:
@@ -43,12 +48,17 @@ def _with_run() -> Any:
 
 @dataclass
 class Sheet:
-    """One incident: the call that it is about, if any, and everything that the record says of that call."""
+    """One incident: the call that it is about, if any, and everything that the record says of that call.
+
+    `held` is what was on record of it, `found` the news that came late.
+    """
 
     incident: Incident
     call: Call | None
     headline: str
     sign: words.Sign | None
+    held: Note | None
+    found: Note | None
     history: list[Note]
     may_close: bool
 
@@ -60,9 +70,17 @@ def incident_sheet(incident_id: int, viewer: Viewer) -> Sheet | None:
         return None
     place = {"run": incident.run_id, "turn": incident.turn, "ordinal": incident.ordinal}
     call = Call.objects.filter(**place).first() if incident.ordinal else None
-    history = notes_of(incident.run_id, incident.turn, incident.ordinal) if call else []
+    about = incident.run_id, incident.turn, incident.ordinal
+    held = _last(notes_of(*about, kinds=("CallEnded", "CallSettled")), incident.seq) if call else None
+    found = _last(notes_of(*about, kinds=("LateEvidence",)), incident.seq) if call else None
     return Sheet(
         incident, call, words.headline(call.tool, call.values()) if call else "",
-        words.call_sign(call.status, call.outcome, call.tool) if call else None, history,
+        words.call_sign(call.status, call.outcome, call.tool) if call else None,
+        held, found, notes_of(*about) if call else [],
         incident.closed_at is None and viewer.may(incident.closed_by),
     )  # fmt: skip
+
+
+def _last(notes: list[Note], before: int) -> Note | None:
+    """The last of these that stood on record when event `before` was written."""
+    return next((note for note in reversed(notes) if note.seq < before), None)

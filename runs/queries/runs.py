@@ -137,7 +137,7 @@ def head(run: Run, viewer: Viewer) -> Head:
     shown = Head(
         run, state, words.RUN[run.status], cause(run, state), _stop_detail(run, state), _todos(run), _gauges(state),
         _checks(run, state), intact, acts=acts(run, state, viewer),
-        incidents=list(Incident.objects.filter(run=run, closed_at=None).order_by("seq")),
+        incidents=list(Incident.objects.filter(run=run).select_related("person").order_by("seq")),
     )  # fmt: skip
     if run.status == "succeeded":
         shown.answer, shown.evidence = _answer(run)
