@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import queue
 import threading
+import time
 import uuid
 from typing import Any
 
@@ -61,7 +62,9 @@ def test_nobody_is_told_of_what_is_not_committed(django_capture_on_commit_callba
     assert said.get(timeout=5) == -1, "it listens"
     try:
         with django_capture_on_commit_callbacks(execute=True):
+            time.sleep(3 * notify.GAP)  # what was said before is over: news of one burst is told as one
             story.add(e.NoteAdded("x"))
+            time.sleep(3 * notify.GAP)
             notify.nudge(group, story.run.pk, 0)
             assert said.get(timeout=5) == 0, "what was said aloud comes first, not the append that is not committed"
         assert said.get(timeout=5) == story.row.seq, "after its commit"
