@@ -118,6 +118,7 @@ def each_limit_is_reached(world: World) -> None:
         moving(world, stopped, SECOND // 4)
         stop = Run.objects.get(pk=run).picture.stop
         assert stop is not None and stop.reason == reason, (agent, stop)
+        acts.close_failed(run, world.people.person("reviewer"), "seen")
 
 
 CORNERS = {

@@ -32,7 +32,7 @@ ONLY, KILL = os.environ.get("FUZZ_SEED", ""), int(os.environ.get("FUZZ_KILL", ""
 FIRST_FAILURE = bool(os.environ.get("FUZZ_STOP"))  # for `python -m tests.fuzz.bites`
 COVERING = 100  # from so many seeds on, everything that can happen must have happened
 TICKS = 90
-STORIES = ("refund", "pickup-soon", "messenger", "asker", "two-effects")
+STORIES = ("pickup-soon", "messenger", "two-effects")  # and "refund", below
 Scenario = Callable[..., AbstractContextManager[Any]]
 
 
@@ -145,7 +145,8 @@ def report(seen: Seen, seconds: float) -> None:
         for (fault, where), row in sorted(seen.rows.items())
     ]
     about = {
-        "seconds": round(seconds), "scenarios": seen.scenarios, "calls": calls, "kinds": dict(seen.kinds),
+        "seconds": round(seconds), "kills": kills, "takeovers": seen.told["take-over"],
+        "frozen": seen.told["frozen between steps"] + seen.told["frozen in mid-step"], "scenarios": seen.scenarios, "calls": calls, "kinds": dict(seen.kinds),
         "statuses": dict(seen.statuses), "stops": dict(seen.reasons), "told": dict(seen.told),
         "recover_ms": "virtual time from a kill to the next claim of its run",
     }  # fmt: skip
