@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from runs.actions import approvals
 from runs.actions import runs as acts
+from runs.actions.acting import Refused
 from runs.engine.state import CallState
 from runs.journal import lease
-from runs.models import Approval, Call, Policy, Run
+from runs.models import Approval, Call, Incident, Policy, Run
 from tests.fuzz.clock import SECOND
 from tests.fuzz.world import World
 
@@ -84,6 +86,20 @@ def found_after_all(world: World) -> None:
     world.clock.advance(4 * SECOND)
     world.look_again()
     assert any(c.late for c in calls(world, "not_executed")), "in the same turn"
+    incident = Incident.objects.get(run=world.runs[0])
+    acts.close_incident(incident.pk, world.people.person("operator"), "The carrier has it.")
+    world.people.did["close_incident", 200] += 1
+
+
+def put_right_and_signed_off(world: World) -> None:
+    """A row that somebody wrote beside the journal is put right from the record, and an admin signs off."""
+    moving(world, lambda: Approval.objects.filter(run__in=world.runs, status="pending"))
+    moving(world, lambda: not world.alive())
+    world.people.tamper(world.runs[0])
+    with contextlib.suppress(Refused):
+        acts.pause(world.runs[0], world.people.person("operator"))
+    acts.sign_off(world.runs[0], world.people.person("admin"), "I looked.")
+    world.people.did["sign_off", 200] += 1
 
 
 def switched_off(world: World) -> None:
@@ -124,5 +140,5 @@ def each_limit_is_reached(world: World) -> None:
 CORNERS = {
     each_limit_is_reached: "quitter",
     again_and_then_cancelled: "messenger", again_and_then_refused: "messenger", found_after_all: "two-effects",
-    switched_off: "messenger",
+    switched_off: "messenger", put_right_and_signed_off: "messenger",
 }  # fmt: skip

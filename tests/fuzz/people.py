@@ -115,10 +115,10 @@ class People:
             case "late" if any(c.status == "not_executed" for c in calls):
                 return [("pause", lambda: acts.pause(run, who))] * 6
             case "tamper" if self.tampered < 2:
-                return [("tamper", lambda: self._tamper(run))]
+                return [("tamper", lambda: self.tamper(run))]
         return []
 
-    def _tamper(self, run: int) -> None:
+    def tamper(self, run: int) -> None:
         """Somebody with SQL writes beside the journal; the record is put right from its events, and an admin told."""
         if Run.objects.get(pk=run).ended:
             return  # nobody would look at it again but `verify`, which finds it

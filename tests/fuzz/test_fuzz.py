@@ -146,7 +146,8 @@ def report(seen: Seen, seconds: float) -> None:
     ]
     about = {
         "seconds": round(seconds), "kills": kills, "takeovers": seen.told["take-over"],
-        "frozen": seen.told["frozen between steps"] + seen.told["frozen in mid-step"], "scenarios": seen.scenarios, "calls": calls, "kinds": dict(seen.kinds),
+        "frozen": seen.told["frozen between steps"] + seen.told["frozen in mid-step"],
+        "scenarios": seen.scenarios, "calls": calls, "kinds": dict(seen.kinds),
         "statuses": dict(seen.statuses), "stops": dict(seen.reasons), "told": dict(seen.told),
         "recover_ms": "virtual time from a kill to the next claim of its run",
     }  # fmt: skip
