@@ -135,6 +135,7 @@ def each_limit_is_reached(world: World) -> None:
         stop = Run.objects.get(pk=run).picture.stop
         assert stop is not None and stop.reason == reason, (agent, stop)
         acts.close_failed(run, world.people.person("reviewer"), "seen")
+        world.people.did["close_failed", 200] += 1
 
 
 CORNERS = {
