@@ -1,7 +1,6 @@
 """Does the fuzz bite? Mutants of `tests/mutants/table.py`, and after how many scenarios the fuzz fails on each.
 
-``python -m tests.fuzz.bites [SEEDS]`` prints the table that docs/architecture.md quotes. No seed was chosen for a
-mutant: all begin at 1.
+``python -m tests.fuzz.bites [SEEDS]`` prints the table. No seed was chosen for a mutant: all begin at 1.
 """
 
 from __future__ import annotations
