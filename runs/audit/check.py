@@ -5,6 +5,7 @@ written to meanwhile can only know more.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 from runs.audit import outside
@@ -51,6 +52,12 @@ class Record:
                 self.lines[line.number], before = line, line
         except outside.BadLine as error:
             yield str(error)
+            return
+        if before is None:
+            yield "outside: the file holds no head"
+        elif self.secret and not before.signature:
+            # It stands for all before it, which it chains. Without it, who takes all signatures away would get by.
+            yield f"outside, checkpoint {before.number}: is the last and not signed, and there is a key"
 
     def _signature_faults(self, line: Line, before: Line | None) -> Iterator[str]:
         name = f"outside, checkpoint {line.number}"
@@ -65,11 +72,14 @@ class Record:
             yield from _link_faults(line, before, f"checkpoint {line.number}")
             before = line
 
+    @cached_property
+    def _gaps(self) -> list[range]:
+        """What acceptances have abandoned. Read once, when both sides are known: there is a checkpoint every minute."""
+        known = (*self.stored.values(), *self.lines.values())
+        return [range(line.resumes + 1, line.number) for line in known if line.resumes is not None]
+
     def _abandoned(self, number: int) -> bool:
-        return any(
-            line.resumes is not None and line.resumes < number < line.number
-            for line in (*self.stored.values(), *self.lines.values())
-        )
+        return any(number in gap for gap in self._gaps)
 
     def _difference(self) -> Iterator[str]:
         last = max(self.lines, default=-1)

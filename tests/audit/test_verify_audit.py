@@ -2,13 +2,17 @@
 
 import io
 import json
+import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import transaction
 
 from runs.audit import outside
+from runs.audit.check import Record
+from runs.audit.checkpoints import Line
 from runs.audit.witness import Witness
 from runs.models import Checkpoint, Event
 from tests.audit.tampering import sql
@@ -157,6 +161,36 @@ class TestTheRecord:
         assert verify()[0] == 0
         (tmp_path / "key").write_bytes(b"z" * 32)
         assert "signature is not of this key" in verify()[1]
+
+    def test_outside_of_which_all_signatures_were_taken(self, story: Story, witness: Witness, settings, tmp_path):
+        """Who can write the file, but lacks the key, must not get by with no signatures at all."""
+        (tmp_path / "key").write_bytes(b"k" * 32)
+        settings.AGENTOPS_HEADS_KEY = str(tmp_path / "key")
+        witness.look(at_once=True)
+        unsigned = [replace(line, signature="") for line in outside.lines(outside.place())]
+        outside.place().unlink()
+        with outside.locked(outside.place()) as file:
+            outside.write(file, unsigned)
+        code, said = verify()
+        assert (code, "outside, checkpoint 2: is the last and not signed" in said) == (1, True)
+
+    def test_outside_that_was_emptied(self, story: Story) -> None:
+        outside.place().write_bytes(b"")
+        code, said = verify()
+        assert (code, "outside: the file holds no head" in said) == (1, True)
+
+    def test_of_a_long_time_is_compared_in_a_time_that_grows_with_it(self, story: Story) -> None:
+        """A checkpoint a minute is half a million a year: each must not look at all others."""
+        content = Checkpoint.objects.get(number=0).content
+
+        def seconds(many: int) -> float:
+            record = Record(None)
+            record.stored = record.lines = {n: Line(n, 0, "", content, f"{n:x}") for n in range(many)}
+            began = time.process_time()
+            assert list(record._difference()) == []
+            return time.process_time() - began
+
+        assert min(seconds(4000) for _ in range(3)) < 8 * min(seconds(1000) for _ in range(3))
 
     def test_without_its_file_outside_is_not_called_sound(self, story: Story) -> None:
         outside.place().unlink()
