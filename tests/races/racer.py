@@ -12,9 +12,9 @@ import os
 import signal
 import socket
 import sys
-import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import django
@@ -115,7 +115,7 @@ def claim(run: int) -> int:
 
 
 def work(run: int, deliveries: int = 1) -> None:
-    """What a worker does with so many deliveries of one wake, all at once."""
+    """What a worker does with so many deliveries of one wake, all at once. An error of any of them is ours."""
 
     def one() -> None:
         try:
@@ -123,12 +123,11 @@ def work(run: int, deliveries: int = 1) -> None:
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=one) for _ in range(deliveries - 1)]
-    for thread in threads:
-        thread.start()
-    advance(run)
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(max(1, deliveries - 1)) as pool:
+        others = [pool.submit(one) for _ in range(deliveries - 1)]
+        advance(run)
+        for other in others:
+            other.result()
 
 
 def sweep(runs: list[int]) -> list[int]:
