@@ -187,6 +187,30 @@ class TestTwoLooksAtOnce:
             flights.AIR = threads
         assert len(met) == 1 and presumed.kinds.count("LateEvidence") == 1
 
+    def test_that_both_read_that_it_is_due_are_one(
+        self, presumed: Story, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The second takes the look, and is done with it, between what the first reads and what it writes."""
+        book(service, presumed)
+        tool, met = catalog().tools["book_pickup_soon"], []
+
+        def counted(ctx: Any, **given: Any) -> Outcome:
+            met.append(ctx.key)
+            return tool.look_up(ctx, **given)
+
+        monkeypatch.setitem(catalog().tools, "book_pickup_soon", replace(tool, look_up=counted))
+        between = [look]
+
+        def about_to_write(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+            if between and sql.startswith('UPDATE "runs_call" SET "watch_at"'):
+                between.pop()(presumed)
+            return execute(sql, *rest)
+
+        with connection.execute_wrapper(about_to_write):
+            look(presumed)
+        assert between == [], "there was no such moment"
+        assert len(met) == 1 and presumed.kinds.count("LateEvidence") == 1
+
     def test_of_which_one_was_frozen_say_the_same_once(self, presumed: Story, service: Service) -> None:
         book(service, presumed)
         call = look(presumed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 APPEND, LEASE, GATE, CHAIN = (f"runs/journal/{name}.py" for name in ("append", "lease", "gate", "chain"))
-LOOP, ANSWERS, FLIGHTS = (f"runs/runner/{name}.py" for name in ("loop", "answers", "flights"))
+LOOP, ANSWERS, FLIGHTS, WATCH = (f"runs/runner/{name}.py" for name in ("loop", "answers", "flights", "watch"))
 STEP, EVOLVE, STATE = (f"runs/engine/{name}.py" for name in ("next_step", "evolve", "state"))
 DECIDE, ACTING = "runs/actions/approvals.py", "runs/actions/acting.py"
 
@@ -20,6 +20,7 @@ T_SEND = "tests/stories/test_sending.py::"
 T_PLAY = "tests/stories/test_minimal_executor.py::"
 T_LEASE = "tests/journal/test_lease.py::"
 T_DOUBT = "tests/journal/test_doubt.py::"
+T_WATCH = "tests/journal/test_watch.py::"
 
 # How a test may die: it saw what should not be. Anything else (an import, a fixture, a crash) is no proof.
 ASSERTED = r"assert |AssertionError|Failed: DID NOT RAISE"
@@ -225,6 +226,25 @@ MUTANTS: tuple[Mutant, ...] = (
         "late evidence dropped", 2, "what a former holder found out is kept",
         LOOP, '        if flight.effect and flight.how != "lookup":\n', "        if flight is None:\n",
         "tests/journal/test_late.py::TestWhatLandedInTheHandsOfAWorkerThatLostItsLease::test_is_handed_in_as_late_evidence",
+    ),
+    m(
+        "look not taken", 7, "of two who read that a look is due one takes it",
+        WATCH,
+        "    if not Call.objects.filter(**place, watch_at=call.watch_at).update(watch_at=hold):\n        return\n",
+        "    Call.objects.filter(**place).update(watch_at=hold)\n",
+        f"{T_WATCH}TestTwoLooksAtOnce::test_that_both_read_that_it_is_due_are_one",
+    ),
+    m(
+        "look at a changed record", 7, "the remote is asked about what the record says, not about what a row says",
+        WATCH, '        if (sent["key"], sent["request"]) != (call.key, digest(call.arguments)):\n',
+        "        if digest(call.arguments) == sent:\n",
+        f"{T_WATCH}TestARecordThatWasChanged::test_is_not_asked_about[key]",
+        f"{T_WATCH}TestARecordThatWasChanged::test_is_not_asked_about[arguments]",
+    ),
+    m(
+        "a look that told nothing counts", 7, "a look that told nothing is made up for",
+        WATCH, "lease.now(), told=absent)", "lease.now(), told=True)",
+        f"{T_WATCH}TestALook::test_that_told_nothing_is_made_up_for_and_not_for_ever",
     ),
     m(
         "two effects in flight", 7, "at most one effect of a run is in flight",
