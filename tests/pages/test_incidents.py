@@ -33,7 +33,7 @@ def test_a_person_closes_it_with_what_was_found_once(asked: Story) -> None:
     assert browser("reviewer").post(place, {"what": "The bank says that it was paid."}).status_code == 302
     again = browser("admin").post(place, {"what": "I was late."})
     assert again.status_code == 409 and "reviewer has already closed" in again.content.decode()
-    assert "I was late." in again.content.decode() or "closed it" in again.content.decode()
+    assert "reviewer closed it." in again.content.decode() and "I was late." not in again.content.decode()
     event = Event.objects.get(run=asked.run, kind="IncidentClosed")
     assert event.person.username == "reviewer" and "The bank says" in event.body
     assert verify(Run.objects.get(pk=asked.run.pk)) == []
@@ -42,6 +42,12 @@ def test_a_person_closes_it_with_what_was_found_once(asked: Story) -> None:
     assert "The bank says that it was paid." in listed and "Refund €80.00" in listed
     on_its_run = browser("auditor").get(asked.page).content.decode()
     assert "Incident, closed by reviewer:" in on_its_run and place in on_its_run
+
+
+def test_a_page_behind_the_last_does_not_say_that_nothing_is_open(asked: Story) -> None:
+    incident = opened(asked)
+    page = browser("auditor").get(f"/incidents?before={incident.pk}").content.decode()
+    assert "No older incident is open" in page and "No incident is open" not in page
 
 
 def test_both_sides_stand_beside_each_other(unknown: Story) -> None:
