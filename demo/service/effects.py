@@ -6,7 +6,8 @@ of a pickup, or nothing.
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from demo.service import money
@@ -66,10 +67,7 @@ def message(store: Store, request: Request, pause: Callable[[], None]) -> Answer
     """Send text to the customer. No key: each request is one more message, as with most mail gateways."""
     body = request.json()
     order_id, text = _text(body, "order_id"), _text(body, "text")
-    with store.transaction() as db:
-        _exists(db, request, order_id)
-    pause()
-    with store.transaction() as db:
+    with _unkeyed(store, request, order_id, pause) as db:
         sql = "INSERT INTO messages (order_id, text, version) VALUES (?, ?, 1)"
         name = f"M-{db.execute(sql, (order_id, text)).lastrowid}"
         _record(db, request, "message", name, order_id)
@@ -81,10 +79,7 @@ def pickup(store: Store, request: Request, pause: Callable[[], None]) -> Answer:
     """Book a carrier to fetch something back. Whoever books twice gets two; the caller's reference finds them again."""
     body = request.json()
     order_id, day, reference = (_text(body, name) for name in ("order_id", "day", "reference"))
-    with store.transaction() as db:
-        _exists(db, request, order_id)
-    pause()
-    with store.transaction() as db:
+    with _unkeyed(store, request, order_id, pause) as db:
         sql = "INSERT INTO pickups (order_id, day, reference, version) VALUES (?, ?, ?, 1)"
         name = f"P-{db.execute(sql, (order_id, day, reference)).lastrowid}"
         _record(db, request, "pickup", name, order_id, reference)
@@ -95,16 +90,23 @@ def delivery_note(store: Store, request: Request, pause: Callable[[], None]) -> 
     """Set what the driver reads for an order. The same text again changes nothing."""
     body = request.json()
     order_id, text = _text(body, "order_id"), _text(body, "text")
-    with store.transaction() as db:
-        _exists(db, request, order_id)
-    pause()
-    with store.transaction() as db:
+    with _unkeyed(store, request, order_id, pause) as db:
         sql = "SELECT text, version FROM delivery_notes WHERE order_id = ?"
         old = db.execute(sql, (order_id,)).fetchone()
         version = old["version"] if old and old["text"] == text else (old["version"] if old else 0) + 1
         db.execute("INSERT OR REPLACE INTO delivery_notes VALUES (?, ?, ?)", (order_id, text, version))
         _record(db, request, "delivery_note", f"N-{order_id[2:]}", order_id)
     return reply({"id": f"N-{order_id[2:]}", "order_id": order_id, "text": text, "version": version})
+
+
+@contextmanager
+def _unkeyed(store: Store, request: Request, order_id: str, pause: Callable[[], None]) -> Iterator[sqlite3.Connection]:
+    """The transaction of an effect without a key: the order is the caller's, and `pause` stands before the effect."""
+    with store.transaction() as db:
+        _exists(db, request, order_id)
+    pause()
+    with store.transaction() as db:
+        yield db
 
 
 def _text(body: dict[str, Any], name: str) -> str:

@@ -15,7 +15,7 @@ from runs.engine.state import CallState
 from runs.engine.toolspec import InvalidArguments
 from runs.journal import gate
 from runs.journal.append import Draft
-from runs.journal.integrity import Tampered, opening
+from runs.journal.integrity import Tampered, opening, plain
 from runs.models import Approval, Decision
 
 EXPIRED = "This approval has expired. Nothing ran; the agent is told."
@@ -114,8 +114,7 @@ def _met_by(draft: Draft, ordinal: int) -> list[str]:
     """The checks that an attested effect meets: its arguments are known, what the remote said is not."""
     state, run = draft.state, draft.picture.run
     args = json.loads(gate.stored_arguments(run, state.turn, ordinal))
-    inputs = {name: given["value"] for name, given in opening(run)["inputs"].items()}
-    return acceptance.meets(state.checks, state.calls[ordinal].tool, args, {}, inputs)
+    return acceptance.meets(state.checks, state.calls[ordinal].tool, args, {}, plain(opening(run)["inputs"]))
 
 
 def _again(draft: Act, ordinal: int, why: str) -> None:

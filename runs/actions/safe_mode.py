@@ -5,6 +5,7 @@ from django.db import transaction
 
 from runs.actions.acting import Refused, need, said
 from runs.audit import checkpoints, safe_mode
+from runs.engine.machines import RUN_ENDS
 from runs.engine.next_step import Stop, stop_entry
 from runs.engine.state import UnreadableState
 from runs.journal.append import Draft, append
@@ -27,7 +28,7 @@ def accept(person: User, reason: str, *, hold_all: bool = True) -> SafeMode:
     if (found := safe_mode.in_force()) is None:
         raise Refused("Safe mode is not in force: there is nothing to accept.")
     further = [entry["uid"] for entry in found.further]
-    live = Run.objects.exclude(status__in=("succeeded", "failed", "cancelled"))
+    live = Run.objects.exclude(status__in=RUN_ENDS)
     held = [pk for pk, uid in live.values_list("pk", "uid") if hold_all or uid in further]
     for pk in held:
         _hold(pk)

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F, OuterRef, Subquery
 
-from runs.engine.canonical import canonical, digest
+from runs.engine.canonical import canonical, compact, digest
 from runs.engine.frozen import Frozen
 from runs.engine.limits import SECOND
 from runs.engine.machines import RUN_ENDS
@@ -56,7 +56,7 @@ class Line(Frozen):
 def checkpoint_hash(number: int, at: int, resumes: int | None, content: str, previous: str) -> bytes:
     """SHA-256 over everything that a checkpoint says; `previous` is hex."""
     parts = [DOMAIN, number, at, resumes, content, previous]
-    return sha(json.dumps(parts, separators=(",", ":"), ensure_ascii=False))
+    return sha(compact(parts))
 
 
 def locked_last() -> Checkpoint:

@@ -1,6 +1,7 @@
 """Verification is a gate, not a button: a run whose stored bytes do not match its record starts and takes nothing."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from runs.engine import events as e
@@ -50,6 +51,11 @@ def picture_of(locked: Run) -> Picture:
 def opening(run: int) -> dict[str, Any]:
     """Goal, inputs and facts as the run was started with: from the record, not from the columns for display."""
     return dict(json.loads(Event.objects.get(run=run, seq=1).payload or "{}"))
+
+
+def plain(given: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Inputs or facts of an opening as tools and checks get them, name -> value: without trust and source."""
+    return {name: one["value"] for name, one in given.items()}
 
 
 def stop_run(run: Run, reason: str, detail: str, *, mine: bool = False) -> Picture:

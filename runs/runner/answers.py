@@ -15,7 +15,7 @@ from runs.engine.limits import SECOND
 from runs.engine.toolspec import InvalidArguments, ToolSpec
 from runs.journal import gate
 from runs.journal.append import Draft, append
-from runs.journal.integrity import Tampered, opening, picture_of
+from runs.journal.integrity import Tampered, opening, picture_of, plain
 from runs.journal.lease import now
 from runs.journal.verify import snapshot, verify
 from runs.models import Call, Event, Run
@@ -170,8 +170,7 @@ def add_late(run_id: int, flight: Flight) -> None:
     with transaction.atomic():
         run = Run.objects.select_for_update().get(pk=run_id)
         draft = Draft(picture_of(run), now())
-        inputs = {name: given["value"] for name, given in opening(run_id)["inputs"].items()}
-        _late(draft, flight, inputs)
+        _late(draft, flight, plain(opening(run_id)["inputs"]))
         if draft.entries:
             append(draft)
 

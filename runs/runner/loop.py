@@ -27,7 +27,7 @@ from runs.engine.toolspec import Effect
 from runs.journal import gate, lease
 from runs.journal.append import Draft, LeaseLost, Picture, Stale, append
 from runs.journal.faultpoint import faultpoint
-from runs.journal.integrity import Tampered, check_head, stop_run
+from runs.journal.integrity import Tampered, check_head, plain, stop_run
 from runs.journal.rows import RowMoved
 from runs.models import Run
 from runs.providers import UnknownModel, provider_for
@@ -120,8 +120,8 @@ class Runner:
         specs = [*(catalog().tools[name].spec for name in self.tools), *HOST_TOOLS.values()]
         listed = [{"name": s.name, "description": s.description, "input_schema": s.schema} for s in specs]
         self.transcript = Transcript(run, opening, listed)
-        self.inputs = {name: given["value"] for name, given in opening["inputs"].items()}
-        self.facts = {name: given["value"] for name, given in opening["facts"].items()}
+        self.inputs = plain(opening["inputs"])
+        self.facts = plain(opening["facts"])
         self.flying: dict[int, Flight] = {}
         self.landed: SimpleQueue[Flight] = SimpleQueue()
         self.in_hand: list[Flight] = []

@@ -16,7 +16,7 @@ from runs.catalog import catalog
 from runs.engine.canonical import digest
 from runs.engine.limits import SECOND
 from runs.journal import lease
-from runs.journal.integrity import Tampered, check_head
+from runs.journal.integrity import Tampered, check_head, plain
 from runs.models import Call, Event
 from runs.runner import answers
 from runs.runner.flights import GRACE, Flight, call_flight
@@ -71,8 +71,7 @@ def _look(call: Call, tool: Tool | None) -> Flight:
             raise Tampered("the key or the arguments of the call were changed")
     except Tampered as error:
         return replace(nothing, result=Outcome(kind=Kind.UNKNOWN, status=f"the record is damaged: {error}"))
-    facts = {name: given["value"] for name, given in opening["facts"].items()}
-    flight = call_flight(tool, "lookup", call.arguments, call.key or "", facts, lambda: True)
+    flight = call_flight(tool, "lookup", call.arguments, call.key or "", plain(opening["facts"]), lambda: True)
     flight = replace(flight, ordinal=call.ordinal, turn=call.turn, revision=call.revision)
     landed: SimpleQueue[Flight] = SimpleQueue()
     flight.launch(landed)

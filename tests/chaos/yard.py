@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -42,7 +41,6 @@ class Yard:
         self.folder, self.processes = folder, dict[str, subprocess.Popen[bytes]]()
         folder.chmod(0o755)
         self.ports = {name: free_port() for name in ("db", "redis", "service", "web-1", "web-2")}
-        self.password = secrets.token_hex(8)
         self.links: dict[str, Link] = {}
         self.begun: dict[str, int] = {}
         self.hits = folder / "hits"
