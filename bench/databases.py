@@ -14,7 +14,10 @@ from urllib.parse import urlsplit
 
 import psycopg
 
+from tests.stack import redis_pair
+
 ROOT = Path(__file__).resolve().parent.parent
+PEERS = ROOT / ".venv-bench" / "bin" / "python"  # what the peers need, apart from what we need
 OURS = ("AGENTOPS_", "CELERY_BROKER_URL", "CHANNEL_REDIS_URL", "PORT")
 
 
@@ -29,6 +32,7 @@ def run(kind: str, *arguments: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="agentops-bench-") as var, fresh(kind) as url:
         env = {key: value for key, value in os.environ.items() if not key.startswith(OURS)}
         env |= {"AGENTOPS_VAR": var, "AGENTOPS_TOOLS": "bench.pack", "DATABASE_URL": url}
+        env |= _redis() if kind == "postgresql" else {}
         env |= {"AGENTOPS_LOG_LEVEL": "WARNING", "DJANGO_SETTINGS_MODULE": "agentops.settings"}
         done = subprocess.run(
             [sys.executable, "-m", "bench.run", *arguments], cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True
@@ -55,13 +59,9 @@ def fresh(kind: str) -> Iterator[str]:
             connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
 
 
-def versions(kind: str) -> dict[str, str]:
-    """What was measured on."""
-    import sqlite3
-    from importlib.metadata import version
-
-    found = {"python": sys.version.split()[0], "django": version("django")}
-    if kind == "sqlite":
-        return found | {"sqlite": sqlite3.sqlite_version}
-    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
-        return found | {"postgresql": connection.info.parameter_status("server_version") or "?"}
+def _redis() -> dict[str, str]:
+    """Hints go through Redis where there is one, as they do on an installation with PostgreSQL."""
+    if not os.environ.get("TEST_REDIS_URL"):
+        return {}
+    broker, layer = redis_pair(4)
+    return {"CELERY_BROKER_URL": broker, "CHANNEL_REDIS_URL": layer}

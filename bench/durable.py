@@ -5,21 +5,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from statistics import median
 
 from bench import databases
-from bench.turns import LONG, SHORT, Result, per_turn, result
+from bench.report import Result, result
+from bench.turns import LONG, SHORT
 
-PEERS = databases.ROOT / ".venv-bench" / "bin" / "python"
 HELP = "bench: {} is missing: `make bench` installs it from bench/requirements.lock"
+LANGGRAPH, DBOS = ("langgraph", "langgraph-checkpoint-postgres"), ("dbos",)
 
 
 def peer(program: str, *arguments: str) -> float:
     """Seconds that a program of `bench.peers` took, in a fresh database of the same server."""
-    if not PEERS.exists():
-        sys.exit(HELP.format(PEERS.relative_to(databases.ROOT)))
+    if not databases.PEERS.exists():
+        sys.exit(HELP.format(databases.PEERS.relative_to(databases.ROOT)))
     with databases.fresh("postgresql") as url:
-        command = [str(PEERS), "-m", f"bench.peers.{program}", url, *arguments]
+        command = [str(databases.PEERS), "-m", f"bench.peers.{program}", url, *arguments]
         done = subprocess.run(command, cwd=databases.ROOT, stdout=subprocess.PIPE, text=True, env=_bare())
     if done.returncode:
         sys.exit(f"bench: {program} failed (exit {done.returncode})")
@@ -38,46 +38,47 @@ def needs_postgresql(name: str) -> bool:
     return False
 
 
-def _durable(name: str, turns: int, rounds: int, goal: float, stretch: float, *program: str) -> Iterator[Result]:
-    """Turns a second of the whole loop, over those of a peer that does as much: a model call and a tool call a turn.
+def _durable(
+    name: str, turns: int, rounds: int, goal: float, stretch: float, program: tuple[str, ...], against: tuple[str, ...]
+) -> Iterator[Result]:
+    """Turns a second of a whole run, over those of a peer that does as much: a model call and a tool call a turn.
 
-    What the scripted model spends on checking its conversation as a real API would is left out: the peers' models
-    answer at once and check nothing.
+    Both from before the start to after the end, processes and schemas made beforehand, models that answer at once.
     """
     if not needs_postgresql(name):
         return
     ours, theirs = [], []
     for _ in range(rounds):
         theirs.append(turns / peer(program[0], str(turns), *program[1:]))
-        (run,) = databases.run("postgresql", str(turns))
-        ours.append(turns / sum(per_turn(run, 0, False)))
-    ratios = [round(a / b, 2) for a, b in zip(ours, theirs, strict=True)]
+        (run,) = databases.run("postgresql", "--bare", str(turns))
+        ours.append(turns / run["seconds"])
     yield result(
-        name, "postgresql", what="turns", goal=goal, stretch=stretch, ours=round(median(ours)),
-        peer=round(median(theirs)), ratio=median(ratios), measured=median(ratios), unit="turns/s", rounds=rounds,
-        ratios=ratios,
+        name, "postgresql", what=f"{turns} turns", unit="turns/s", ours=ours, peer=theirs, goal=goal, stretch=stretch,
+        against=against,
     )  # fmt: skip
 
 
 def durable_turns_langgraph_pg_1000(turns: int, rounds: int) -> Iterator[Result]:
     """Against LangGraph as documented: PostgresSaver, `sync`, the message list in state."""
-    yield from _durable("durable_turns_langgraph_pg_1000", min(turns, 1000), rounds, 6, 15, "langgraph_turns")
+    name = "durable_turns_langgraph_pg_1000"
+    yield from _durable(name, min(turns, 1000), rounds, 6, 15, ("langgraph_turns",), LANGGRAPH)
 
 
 def durable_turns_langgraph_pg_200(turns: int, rounds: int) -> Iterator[Result]:
     """The same over 200 turns, where its lists are short."""
-    yield from _durable("durable_turns_langgraph_pg_200", min(turns, 200), rounds, 2, 5, "langgraph_turns")
+    name = "durable_turns_langgraph_pg_200"
+    yield from _durable(name, min(turns, 200), rounds, 2, 5, ("langgraph_turns",), LANGGRAPH)
 
 
 def durable_turns_langgraph_delta_pg_1000(turns: int, rounds: int) -> Iterator[Result]:
     """Against LangGraph with the beta channel that stores only what is new: the fair peer."""
     name = "durable_turns_langgraph_delta_pg_1000"
-    yield from _durable(name, min(turns, 1000), rounds, 1.2, 3, "langgraph_turns", "--delta")
+    yield from _durable(name, min(turns, 1000), rounds, 1.2, 3, ("langgraph_turns", "--delta"), LANGGRAPH)
 
 
 def durable_turns_dbos_pg_1000(turns: int, rounds: int) -> Iterator[Result]:
     """Against DBOS: one workflow, two steps a turn."""
-    yield from _durable("durable_turns_dbos_pg_1000", min(turns, 1000), rounds, 1.5, 4, "dbos_turns")
+    yield from _durable("durable_turns_dbos_pg_1000", min(turns, 1000), rounds, 1.5, 4, ("dbos_turns",), DBOS)
 
 
 def recovery_dbos_1000(turns: int, rounds: int) -> Iterator[Result]:
@@ -87,20 +88,19 @@ def recovery_dbos_1000(turns: int, rounds: int) -> Iterator[Result]:
         return
     ours, theirs = [], []
     for _ in range(rounds):
-        theirs.append(peer("dbos_turns", str(length), "--recover"))
-        ours.append(databases.run("postgresql", "--recover", str(length))[0]["recovery"])
-    ratios = [round(a / b, 4) for a, b in zip(ours, theirs, strict=True)]
+        theirs.append(1000 * peer("dbos_turns", str(length), "--recover"))
+        ours.append(1000 * databases.run("postgresql", "--bare", "--recover", str(length))[0]["recovery"])
     yield result(
-        name, "postgresql", what="recovery", goal=0.125, stretch=0.04, ours=round(median(ours) * 1000, 1),
-        peer=round(median(theirs) * 1000, 1), ratio=median(ratios), measured=median(ratios), unit="ms", rounds=rounds,
-        ratios=ratios,
+        name, "postgresql", what=f"after {length} turns", unit="ms", ours=ours, peer=theirs, goal=0.125, stretch=0.04,
+        against=DBOS,
     )  # fmt: skip
 
 
 def wal_per_turn(turns: int, rounds: int) -> Iterator[Result]:
     """Bytes of write-ahead log of a turn with 1 KB of text, start and end taken out by two lengths.
 
-    The peer is the floor of two raw commits with 1 KB each; goal and stretch bound the bytes themselves.
+    The peer is the floor of two raw commits with 1 KB each; goal and stretch bound the bytes themselves. The log is
+    the whole server's: what others write meanwhile is counted too.
     """
     if not needs_postgresql("wal_per_turn"):
         return
@@ -110,7 +110,6 @@ def wal_per_turn(turns: int, rounds: int) -> Iterator[Result]:
         ours.append((long["wal"] - short["wal"]) / (LONG - SHORT))
         floors.append((long["floor_wal"] - short["floor_wal"]) / (LONG - SHORT))
     yield result(
-        "wal_per_turn", "postgresql", what="WAL", goal=4096, stretch=2560, ours=round(median(ours)),
-        peer=round(median(floors)), ratio=round(median(ours) / median(floors), 2), measured=median(ours),
-        unit="bytes/turn", rounds=rounds, ratios=[round(a / b, 2) for a, b in zip(ours, floors, strict=True)],
+        "wal_per_turn", "postgresql", what="WAL", unit="bytes/turn", ours=ours, peer=floors, goal=4096, stretch=2560,
+        bound="ours",
     )  # fmt: skip

@@ -1,8 +1,9 @@
 """One measured process: `python -m bench.run TURNS...` runs that many turns, once per number, in a fresh database.
 
 The environment names database and data folder (see `bench.databases`). Prints a JSON list with one object a run.
-``--floor`` measures the floor of as many turns after each run, so that both meet the same noise; ``--profile FILE``
-keeps a cProfile of the thread that advances the run.
+``--bare`` lets a model answer that checks nothing, as those of the peers; ``--floor`` measures the floor of as many
+turns after each run, so that both meet the same noise; ``--profile FILE`` keeps a cProfile of the thread that advances
+the run.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from runs.journal.lease import now  # noqa: E402
 from runs.models import AgentVersion, Policy, Run  # noqa: E402
 from runs.providers import PROVIDERS  # noqa: E402
 from runs.providers.base import Answer  # noqa: E402
-from runs.providers.scripted import Scripted  # noqa: E402
+from runs.providers.scripted import Scripted, answer, identified  # noqa: E402
 from runs.runner import advance  # noqa: E402
 
 MANY = 1_000_000_000
@@ -52,6 +53,15 @@ class Timed(Scripted):
             return super().complete(*args)
         finally:
             Timed.spent.append((time.perf_counter() - wall, time.thread_time() - processor))
+
+
+class Bare(Timed):
+    """A model that answers at once and does not check what it is sent, as the peers' models: all time is the host's."""
+
+    def complete(self, request: Any, *args: Any) -> Answer:
+        """The script's word, nothing else."""
+        said = self.scripts[request.model.partition(":")[2]](request.messages)
+        return answer(identified(said, len(request.messages)))
 
 
 PROVIDERS["timed"] = Timed
@@ -109,6 +119,7 @@ def measured(person: User, turns: int) -> dict[str, Any]:
     Timed.spent = []
     limits = {"turns": turns + 1, "calls": turns + 1, "ms": MANY}
     version = AgentVersion.objects.get(agent__slug="steady")
+    began = time.perf_counter()
     run = start_run(starter=person, agent_version=version, goal="Be measured.", limits=limits)
     counter, wal = Counter(), _wal()
     with counter.counting():
@@ -118,11 +129,13 @@ def measured(person: User, turns: int) -> dict[str, Any]:
             run.refresh_from_db()
             if run.seq == before:
                 raise SystemExit(f"bench: the run stands still at {run.status}: {run.state}")
+        seconds = time.perf_counter() - began
     if run.status != "succeeded":
         raise SystemExit(f"bench: the run ended as {run.status}: {Run.objects.get(pk=run.pk).state}")
     return {
         "turns": turns, "marks": steady.marks, "provider": Timed.spent, "queries": counter.queries,
         "commits": counter.commits, "state_bytes": len(run.state), "wal": _wal() - wal,
+        "seconds": seconds,
     }  # fmt: skip
 
 
@@ -138,7 +151,7 @@ def _wal() -> int:
 def recovered(turns: int) -> dict[str, Any]:
     """Let a process die with its question in the air after `turns` turns; what is timed is claim to next question."""
     dies = os.environ | {"BENCH_DIE": "1"}
-    subprocess.run([sys.executable, "-m", "bench.run", str(turns)], env=dies, check=True)
+    subprocess.run([sys.executable, "-m", "bench.run", "--bare", str(turns)], env=dies, check=True)
     run = Run.objects.get()
     Run.objects.filter(pk=run.pk).update(lease_until=1, due_at=1)  # its lease has lapsed: the wait is no work
     steady.begin(0)
@@ -158,8 +171,11 @@ def main() -> None:
     parser.add_argument("turns", type=int, nargs="+")
     parser.add_argument("--floor", action="store_true")
     parser.add_argument("--recover", action="store_true")
+    parser.add_argument("--bare", action="store_true")
     parser.add_argument("--profile", default="")
     given = parser.parse_args()
+    if given.bare:
+        PROVIDERS["timed"] = Bare
     if given.recover:
         print(json.dumps([recovered(turns) for turns in given.turns]))
         return

@@ -2,21 +2,12 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from statistics import mean, median
-from typing import Any
+from statistics import mean
 
 from bench import databases
+from bench.report import Result, result
 
-Result = dict[str, Any]
 SHORT, LONG, MIDDLE = 20, 120, 200
-
-
-def result(name: str, kind: str, *, measured: float, **fields: Any) -> Result:
-    """The form of every report; `measured` is what goal and stretch bound, from below where more is better."""
-    sign = 1 if fields["stretch"] <= fields["goal"] else -1
-    met = [level for level in ("stretch", "goal") if sign * measured <= sign * fields[level]]
-    reached = met[0] if met else "missed"
-    return {"bench": name, "database": kind, **fields, "reached": reached, "versions": databases.versions(kind)}
 
 
 def queries_per_turn(turns: int, rounds: int) -> Iterator[Result]:
@@ -28,10 +19,10 @@ def queries_per_turn(turns: int, rounds: int) -> Iterator[Result]:
     for kind in databases.kinds():
         short, long = databases.run(kind, str(SHORT), str(LONG))
         for what, goal, stretch in (("commits", 2, 2), ("queries", 6, 3)):
-            ours = round((long[what] - short[what]) / (LONG - SHORT), 2)
+            ours = round((long[what] - short[what]) / (LONG - SHORT), 1)
             yield result(
-                "queries_per_turn", kind, what=what, goal=goal, stretch=stretch, ours=ours, peer=2, ratio=ours / 2,
-                measured=round(ours, 1), unit=f"{what}/turn", rounds=1,
+                "queries_per_turn", kind, what=what, unit=f"{what}/turn", ours=[ours], peer=[2], goal=goal,
+                stretch=stretch, bound="ours",
             )  # fmt: skip
 
 
@@ -54,27 +45,20 @@ def cost_flatness_5000(turns: int, rounds: int) -> Iterator[Result]:
 
 
 def loop_efficiency(turns: int, rounds: int) -> Iterator[Result]:
-    """Turns a second of the whole loop, the model left out, over those of the floor measured right after each run."""
+    """Turns a second of a whole run with a model that answers at once, over those of the floor right after each run."""
     for kind in databases.kinds():
-        runs = databases.run(kind, "--floor", str(SHORT), *[str(MIDDLE)] * rounds)[1:]
-        ours = [MIDDLE / sum(per_turn(run, 0, False)) for run in runs]
-        peer = [MIDDLE / run["floor"] for run in runs]
-        ratios = [round(a / b, 3) for a, b in zip(ours, peer, strict=True)]
+        runs = databases.run(kind, "--bare", "--floor", str(SHORT), *[str(MIDDLE)] * rounds)[1:]
         yield result(
-            "loop_efficiency", kind, what="turns", goal=0.4, stretch=0.6, ours=round(median(ours)),
-            peer=round(median(peer)), ratio=median(ratios), measured=median(ratios), unit="turns/s", rounds=rounds,
-            ratios=ratios,
+            "loop_efficiency", kind, what=f"{MIDDLE} turns", unit="turns/s", goal=0.4, stretch=0.6,
+            ours=[MIDDLE / run["seconds"] for run in runs], peer=[MIDDLE / run["floor"] for run in runs],
         )  # fmt: skip
 
 
 def _flatness(kind: str, what: str, costs: list[list[float]], turns: int, state_bytes: int) -> Result:
-    early, late = [mean(cost[10:510]) for cost in costs], [mean(cost[-500:]) for cost in costs]
-    ratios = [round(b / a, 3) for a, b in zip(early, late, strict=True)]
+    early, late = [1000 * mean(cost[10:510]) for cost in costs], [1000 * mean(cost[-500:]) for cost in costs]
     return result(
-        "cost_flatness_5000", kind, what=what, goal=1.25, stretch=1.10, ours=round(median(late) * 1000, 3),
-        peer=round(median(early) * 1000, 3), ratio=median(ratios),
-        measured=median(ratios), unit="ms/turn", rounds=len(costs), turns=turns,
-        ratios=ratios, turns_per_second=[round(len(cost) / sum(cost)) for cost in costs], state_bytes=state_bytes,
+        "cost_flatness_5000", kind, what=what, unit="ms/turn", ours=late, peer=early, goal=1.25, stretch=1.10,
+        turns=turns, turns_per_second=[round(len(cost) / sum(cost)) for cost in costs], state_bytes=state_bytes,
     )  # fmt: skip
 
 

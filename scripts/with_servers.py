@@ -1,7 +1,8 @@
 """Run a command with a PostgreSQL and a Redis of its own: `python scripts/with_servers.py COMMAND...`.
 
 Both listen on free loopback ports, keep their data in a temporary folder and are gone afterwards. The command finds
-them in DATABASE_URL and REDIS_URL; what is set already is used as it is. Durable as in production: fsync stays on.
+them in DATABASE_URL and TEST_REDIS_URL; what is set already is used as it is: databases are made beside the named one,
+but a Redis named here is emptied. Durable as in production: fsync stays on.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def main() -> int:
     if len(sys.argv) < 2:
         sys.exit("usage: python scripts/with_servers.py COMMAND...")
     with ExitStack() as servers:
-        for name, start in (("DATABASE_URL", postgresql), ("REDIS_URL", redis)):
+        for name, start in (("DATABASE_URL", postgresql), ("TEST_REDIS_URL", redis)):
             if not os.environ.get(name):
                 os.environ[name] = servers.enter_context(start())
         return subprocess.run(sys.argv[1:]).returncode
@@ -61,19 +62,8 @@ def redis() -> Iterator[str]:
         sys.exit("agentops: Redis is missing: apt-get install redis-server")
     with _folder("redis") as folder:
         port = free_port()
-        command = [
-            program,
-            "--port",
-            str(port),
-            "--bind",
-            "127.0.0.1",
-            "--dir",
-            str(folder),
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-        ]
+        command = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)]
+        command += ["--save", "", "--appendonly", "no"]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             _wait_for(port)

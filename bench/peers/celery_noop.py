@@ -1,12 +1,14 @@
 """A Celery no-op: `python -m bench.peers.celery_noop BROKER BACKEND|none COUNT`, prints a list of milliseconds.
 
 With a result backend: `delay()` and `get()`, a worker of two processes. Without: from `delay()` to the task's body. A
-broker ``filesystem:FOLDER`` is kombu's file transport with everything as it comes, also its poll of one second.
+broker ``filesystem:FOLDER`` is kombu's file transport with everything as it comes, also its poll of one second, which a
+task may meet at any of its moments.
 """
 
 import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from pathlib import Path
 from celery import Celery
 
 BROKER, BACKEND, COUNT = (os.environ.get(f"NOOP_{name}", "") for name in ("BROKER", "BACKEND", "COUNT"))
+WARM = 2  # the first ones connect
 
 
 def application(broker: str, backend: str) -> Celery:
@@ -58,7 +61,7 @@ def main() -> None:
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     worker = subprocess.Popen([*command, "--without-gossip", "--without-mingle", "-l", "ERROR"], env=env, **quiet)  # type: ignore[call-overload]
     try:
-        taken = [one(backend, number) for number in range(count + 5)][5:]
+        taken = [one(backend, number) for number in range(count + WARM)][WARM:]
     finally:
         worker.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -73,6 +76,7 @@ def one(backend: str, number: int) -> float:
         began = time.perf_counter()
         noop.delay().get(timeout=60)
         return (time.perf_counter() - began) * 1000
+    time.sleep(random.random())  # else each would be sent just after a poll
     mark = Path(os.environ["NOOP_BROKER"].partition(":")[2]) / f"mark-{number}"
     began_at = time.time_ns()
     noop.delay(str(mark))

@@ -1,6 +1,6 @@
 """Durable turns of DBOS on PostgreSQL: `python -m bench.peers.dbos_turns URL TURNS [--recover]`.
 
-One workflow, two steps (model, tool) a turn, a result of about 1 KB each way (performance.md 8). With ``--recover`` the
+One workflow, two steps (model, tool) a turn, a tool result of about 1 KB as with the others. With ``--recover`` the
 workflow dies after its turns, in this very process, and what is timed is its recovery: from the claim to its next new
 step. Prints {"turns", "seconds"}.
 """
@@ -25,7 +25,7 @@ marks: dict[str, float] = {}
 @DBOS.step()
 def model(number: int) -> dict[str, Any]:
     """What a model would propose."""
-    return {"id": f"toolu_{number}", "name": "keep_note", "args": {"number": number}, "text": TEXT}
+    return {"id": f"toolu_{number}", "name": "keep_note", "args": {"number": number}}
 
 
 @DBOS.step()

@@ -1,7 +1,7 @@
 """Durable turns of LangGraph on PostgreSQL: `python -m bench.peers.langgraph_turns URL TURNS [--delta]`.
 
 One model node and one tool node, the message list in state, a scripted model without latency, a tool that returns about
-1 KB, durability `sync`, one thread per run (performance.md 8). ``--delta`` keeps messages in the beta `DeltaChannel`,
+1 KB, durability `sync`, one thread per run. ``--delta`` keeps messages in the beta `DeltaChannel`,
 which stores what is new instead of the whole list. Prints {"turns", "seconds"}; the schema is made beforehand.
 """
 
