@@ -155,11 +155,11 @@ class RunWatcher(Watcher):
             cards = timeline(run, after=self.upto, limit=BATCH)
             self.upto, more = cards.upto, cards.more
             parts = {"added": [c for c in cards.cards if c.new], "changed": [c for c in cards.cards if not c.new]}
-            found.append({"upto": cards.upto, "html": render_to_string("run.html#frame", common | parts)})
+            found.append({"upto": cards.upto, "html": render_to_string("run/page.html#frame", common | parts)})
         if not more and self.standing != (run.seq, run.status):
             self.standing = (run.seq, run.status)
             head = {"head": runs.head(run, viewer)}
-            found.append({"html": render_to_string("run.html#standing", common | head)})
+            found.append({"html": render_to_string("run/page.html#standing", common | head)})
         return found, more
 
 
@@ -171,7 +171,7 @@ class InboxWatcher(Watcher):
     def frames(self) -> tuple[list[Frame], bool]:
         """The whole list, if it looks different from the last one sent."""
         viewer = self.viewer()
-        html = render_to_string("inbox.html#frame", {"inbox": inbox.inbox(viewer), "viewer": viewer, "oob": True})
+        html = render_to_string("inbox/page.html#frame", {"inbox": inbox.inbox(viewer), "viewer": viewer, "oob": True})
         if (now := digest(html)) == self.shown:
             return [], False
         self.shown = now

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import path, register_converter
 
-from runs.views import account, decisions, incidents, runs, safe_mode
+from runs.views import account, decisions, health, inbox, incidents, run_list, runs, safe_mode, starting
 
 ACTS = "|".join(runs.ACTS)
 
@@ -30,10 +30,10 @@ urlpatterns = [
     path("sign-in", account.sign_in, name="sign-in"),
     path("sign-out", account.sign_out, name="sign-out"),
     path("password", account.password, name="password"),
-    path("", runs.inbox, name="inbox"),
-    path("runs", runs.run_list, name="runs"),
-    path("runs/new", runs.new, name="new"),
-    path("runs/new/<slug:slug>", runs.new_run, name="new-run"),
+    path("", inbox.inbox, name="inbox"),
+    path("runs", run_list.run_list, name="runs"),
+    path("runs/new", starting.new, name="new"),
+    path("runs/new/<slug:slug>", starting.new_run, name="new-run"),
     path("runs/<int:run_id>", runs.run, name="run"),
     path("runs/<int:run_id>/<act:name>", runs.act, name="run-act"),
     path("runs/<int:run_id>/events/<int:seq>", runs.event, name="event"),
@@ -47,7 +47,7 @@ urlpatterns = [
     path("safe-mode", safe_mode.safe_mode_page, name="safe-mode"),
     path("incidents", incidents.incident_list, name="incidents"),
     path("incidents/<int:incident_id>", incidents.incident, name="incident"),
-    path("health", runs.health_page, name="health"),
+    path("health", health.health_page, name="health"),
     # One door for people: the admin's own form would know neither our page nor where to go next.
     path("admin/login/", account.admin_door, name="admin-door"),
     path("admin/", admin.site.urls),

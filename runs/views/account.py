@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from runs import forms
 from runs.actions.acting import Refused
+from runs.forms import account as forms
 from runs.queries.viewer import Viewer
 from runs.views.access import name_request, page, refused, show
 
@@ -34,7 +34,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         login(request, form.get_user())
         return redirect(target)
     context = {"form": form, "next": target, "demo_people": DEMO_PEOPLE if _demo() else ()}
-    return show(request, "sign_in.html", context, status=422 if form.errors else 200)
+    return show(request, "account/sign_in.html", context, status=422 if form.errors else 200)
 
 
 def _demo() -> bool:
@@ -77,4 +77,4 @@ def password(request: Any) -> HttpResponse:
         update_session_auth_hash(request, form.user)
         messages.success(request, _("Your password is changed. Other sessions of yours have ended."))
         return redirect("inbox")
-    return show(request, "password.html", {"form": form}, status=422 if form.errors else 200)
+    return show(request, "account/password.html", {"form": form}, status=422 if form.errors else 200)

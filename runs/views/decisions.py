@@ -9,10 +9,10 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 
-from runs import forms
 from runs.actions import approvals as acts
 from runs.actions import questions
 from runs.actions.acting import Refused
+from runs.forms import deciding as forms
 from runs.models import Approval
 from runs.queries import approvals as queries
 from runs.queries.runs import find_run
@@ -32,7 +32,7 @@ def _approval(request: Any, approval_id: int, refused: Refused | None = None, **
     context: dict[str, Any] = {"sheet": sheet, "refused": refused}
     context |= _blank_forms(sheet) | typed
     invalid = any(form.errors for form in typed.values())
-    return show(request, "approval.html", context, refused.status if refused else 422 if invalid else 200)
+    return show(request, "inbox/approval.html", context, refused.status if refused else 422 if invalid else 200)
 
 
 def _blank_forms(sheet: queries.ApprovalSheet) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _question(request: Any, question_id: int, form: Any = None, refused: Refused
         raise absent()
     status = refused.status if refused else 422 if form is not None and form.errors else 200
     context = {"sheet": sheet, "form": form or forms.Answer(sheet.question.schema), "refused": refused}
-    return show(request, "question.html", context, status)
+    return show(request, "inbox/question.html", context, status)
 
 
 @page("decide", "POST")
@@ -154,4 +154,4 @@ def attest(request: Any, run_id: int, turn: int, ordinal: int) -> HttpResponse:
                 raise
             problem = error
     status = problem.status if problem else 422 if form.errors else 200
-    return show(request, "attest.html", {"sheet": sheet, "form": form, "refused": problem}, status)
+    return show(request, "inbox/attest.html", {"sheet": sheet, "form": form, "refused": problem}, status)

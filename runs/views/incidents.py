@@ -7,9 +7,9 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 
-from runs import forms
 from runs.actions.acting import Refused, need
 from runs.actions.runs import close_incident
+from runs.forms import acts as forms
 from runs.queries import incidents as queries
 from runs.views.access import absent, number, page, show
 
@@ -19,7 +19,7 @@ def incident_list(request: Any) -> HttpResponse:
     """Open ones, or all; the address holds the filter."""
     status = "all" if request.GET.get("status") == "all" else "open"
     found = queries.incident_list(status, number(request, "before"))
-    return show(request, "incidents.html", {"list": found, "status": status})
+    return show(request, "incidents/page.html", {"list": found, "status": status})
 
 
 @page("see", "GET", "HEAD", "POST")
@@ -40,4 +40,4 @@ def incident(request: Any, incident_id: int) -> HttpResponse:
         except Refused as error:
             refused = error
     status = refused.status if refused else 422 if form.errors else 200
-    return show(request, "incident.html", {"sheet": sheet, "form": form, "refused": refused}, status)
+    return show(request, "incidents/incident.html", {"sheet": sheet, "form": form, "refused": refused}, status)

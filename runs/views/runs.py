@@ -1,4 +1,4 @@
-"""The inbox, the list, starting a run, the page of a run and what people may do to it."""
+"""The page of a run, its events, and what people may do to it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,57 +7,15 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from runs import forms, health
 from runs.actions import runs as acts
 from runs.actions.acting import Refused, need
-from runs.models import Agent
-from runs.queries import inbox as inbox_queries
+from runs.forms import acts as forms
+from runs.forms.base import Styled
 from runs.queries import runs as queries
 from runs.queries.timeline import timeline
 from runs.views.access import absent, number, page, show
-
-
-@page()
-def inbox(request: Any) -> HttpResponse:
-    """What waits for a person."""
-    found = inbox_queries.inbox(request.viewer, number(request, "after") or 0)
-    return show(request, "inbox.html", {"inbox": found, "inbox_count": found.total})
-
-
-@page()
-def run_list(request: Any) -> HttpResponse:
-    """Runs, newest first; the address holds the filter."""
-    status = request.GET.get("status", "")
-    found = queries.run_list(status, number(request, "before"))
-    return show(request, "runs.html", {"list": found, "status": status})
-
-
-@page("start")
-def new(request: Any) -> HttpResponse:
-    """Choose an agent."""
-    return show(request, "new.html", {"agents": queries.agents()})
-
-
-@page("start", "GET", "HEAD", "POST")
-def new_run(request: Any, slug: str) -> HttpResponse:
-    """Say what a run is to reach, and start it. Sent twice, it starts once."""
-    agent = Agent.objects.filter(slug=slug).first()
-    if agent is None:
-        raise absent()
-    version = agent.current
-    form = forms.Start(version.definition, request.POST if request.method == "POST" else None)
-    refused: Refused | None = None
-    if request.method == "POST" and form.is_valid():
-        try:
-            run = acts.start_run(starter=request.user, agent_version=version, **form.given())
-            return redirect("run", run.pk)
-        except Refused as error:
-            refused = error
-    status = refused.status if refused else 422 if form.errors else 200
-    return show(request, "new_run.html", {"agent": agent, "version": version, "form": form, "refused": refused}, status)
 
 
 @page()
@@ -69,7 +27,7 @@ def run(request: Any, run_id: int) -> HttpResponse:
     cards = timeline(found, before=number(request, "before"))
     head = queries.head(found, request.viewer)
     context = {"head": head, "run": found, "timeline": cards, "past": "before" in request.GET, "note": forms.NoteForm()}
-    return show(request, "run.html", context)
+    return show(request, "run/page.html", context)
 
 
 @page()
@@ -78,7 +36,7 @@ def event(request: Any, run_id: int, seq: int) -> HttpResponse:
     found = queries.event_payload(run_id, seq)
     if found is None:
         raise absent()
-    template = "event.html#payload" if request.htmx else "event.html"
+    template = "run/event.html#payload" if request.htmx else "run/event.html"
     return show(request, template, {"event": found})
 
 
@@ -87,7 +45,7 @@ class Act:
     """One thing that a person may do to a run: its right, its form, how it is done, and what it says beforehand."""
 
     right: str
-    form: type[forms.Styled]
+    form: type[Styled]
     do: Callable[[int, Any, Mapping[str, Any]], None]
     title: Any
     explains: Any
@@ -107,12 +65,12 @@ ACTS: dict[str, Act] = {
         gettext_lazy("Leave the note"), gettext_lazy("The note is in the record."),
     ),
     "pause": Act(
-        "steer", forms.Styled, lambda r, p, d: acts.pause(r, p), gettext_lazy("Pause the run"),
+        "steer", Styled, lambda r, p, d: acts.pause(r, p), gettext_lazy("Pause the run"),
         gettext_lazy("Nothing new begins. A call or an answer that is under way is still recorded."),
         gettext_lazy("Pause the run"), gettext_lazy("Paused. What was under way is still recorded."),
     ),
     "resume": Act(
-        "steer", forms.Styled, lambda r, p, d: acts.resume(r, p), gettext_lazy("Resume the run"),
+        "steer", Styled, lambda r, p, d: acts.resume(r, p), gettext_lazy("Resume the run"),
         gettext_lazy("It goes on from what is recorded; the counter that stopped it begins again."),
         gettext_lazy("Resume the run"), gettext_lazy("Resumed."),
     ),
@@ -158,13 +116,4 @@ def act(request: Any, run_id: int, name: str) -> HttpResponse:
         except Refused as error:
             refused = error
     context = {"run": found, "act": doing, "name": name, "form": form, "refused": refused, "state": found.picture}
-    return show(request, "run_act.html", context, refused.status if refused else 422 if form.errors else 200)
-
-
-@page()
-def health_page(request: Any) -> HttpResponse:
-    """What /healthz says, for people."""
-    found = health.snapshot()
-    parts = [(name, part) for name, part in found.items() if name != "ok"]
-    heading = _("Everything is alive") if found["ok"] else _("Something needs a look")
-    return show(request, "health.html", {"ok": found["ok"], "parts": parts, "heading": heading})
+    return show(request, "run/act.html", context, refused.status if refused else 422 if form.errors else 200)

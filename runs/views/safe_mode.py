@@ -7,10 +7,10 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 
-from runs import forms
 from runs.actions.acting import Refused, need
 from runs.actions.safe_mode import accept
 from runs.audit import safe_mode
+from runs.forms import acts as forms
 from runs.models import Run, SafeMode
 from runs.views.access import page, show
 
@@ -42,4 +42,4 @@ def safe_mode_page(request: Any) -> HttpResponse:
         "more": max(0, len(found.further) - SHOWN) if found else 0,
         "past": SafeMode.objects.filter(in_force=False).select_related("person").order_by("-pk")[:20],
     }  # fmt: skip
-    return show(request, "safe_mode.html", context, refused.status if refused else 422 if form.errors else 200)
+    return show(request, "health/safe_mode.html", context, refused.status if refused else 422 if form.errors else 200)
