@@ -7,4 +7,5 @@ from demo.agents import AGENTS
 from demo.scripts import SCRIPTS
 from demo.tools import TOOLS
 
-__all__ = ["AGENTS", "SCRIPTS", "TOOLS"]
+DEMO = True  # pages say so: nothing here is real
+__all__ = ["AGENTS", "DEMO", "SCRIPTS", "TOOLS"]

@@ -17,11 +17,15 @@ class BadPackage(ValueError):
 
 @dataclass(frozen=True)
 class Catalog:
-    """Everything that can be proposed here. `agents` are plain dicts, as their packages wrote them."""
+    """Everything that can be proposed here. `agents` are plain dicts, as their packages wrote them.
+
+    `demo` has the slugs of agents whose package says of itself that it is for show (`DEMO = True`).
+    """
 
     tools: dict[str, Tool] = field(default_factory=dict)
     agents: dict[str, dict[str, Any]] = field(default_factory=dict)
     scripts: dict[str, Script] = field(default_factory=dict)
+    demo: set[str] = field(default_factory=set)
 
 
 def load(packages: Iterable[str]) -> Catalog:
@@ -35,6 +39,8 @@ def load(packages: Iterable[str]) -> Catalog:
         _lay(catalog.tools, {tool.name: tool for tool in getattr(package, "TOOLS", ())}, name)
         _lay(catalog.agents, {agent["slug"]: agent for agent in getattr(package, "AGENTS", ())}, name)
         _lay(catalog.scripts, getattr(package, "SCRIPTS", {}), name)
+        if getattr(package, "DEMO", False):
+            catalog.demo.update(agent["slug"] for agent in getattr(package, "AGENTS", ()))
     if taken := HOST_TOOLS.keys() & catalog.tools.keys():
         raise BadPackage(f"the names {sorted(taken)} belong to the host; rename those tools")
     return catalog

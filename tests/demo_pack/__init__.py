@@ -12,4 +12,5 @@ from tests.demo_pack.scripts import SCRIPTS
 _pickup = next(tool for tool in DEMO if tool.name == "book_pickup")
 TOOLS = (replace(_pickup, spec=replace(_pickup.spec, name="book_pickup_soon", deadline=1.0)),)
 
-__all__ = ["AGENTS", "SCRIPTS", "TOOLS"]
+DEMO = True
+__all__ = ["AGENTS", "DEMO", "SCRIPTS", "TOOLS"]
