@@ -22,6 +22,7 @@ from django.template.loader import render_to_string
 from runs import notify
 from runs.engine.canonical import digest
 from runs.queries import inbox, runs
+from runs.queries.preferences import Preferences, chosen, from_browser
 from runs.queries.timeline import BATCH, timeline
 from runs.queries.viewer import Viewer
 
@@ -52,9 +53,10 @@ class Watcher(AsyncWebsocketConsumer):
         self.turn = asyncio.Lock()
         self.poller: asyncio.Task[None] | None = None
         self.begin()
+        self.preferences = Preferences()
         # Rights stand before the accept in time, but the code of a refusal reaches a browser only after it.
         try:
-            await database_sync_to_async(self.viewer)(first=True)
+            await database_sync_to_async(self.meet)()
         except Closed as closed:
             await self.accept()
             await self.close(closed.code)
@@ -100,7 +102,7 @@ class Watcher(AsyncWebsocketConsumer):
             try:
                 more = True
                 while more:
-                    frames, more = await database_sync_to_async(self.frames)()
+                    frames, more = await database_sync_to_async(self._spoken_frames)()
                     for frame in frames:
                         await self.send(text_data=json.dumps(frame))
             except Closed as closed:
@@ -119,6 +121,16 @@ class Watcher(AsyncWebsocketConsumer):
         if not viewer.may("see"):
             raise Closed(ABSENT if first else NO_RIGHT)
         return viewer
+
+    def meet(self) -> None:
+        """Who comes, and how they read; a page that changes its language opens its socket anew."""
+        viewer = self.viewer(first=True)
+        accepted = dict(self.scope["headers"]).get(b"accept-language", b"").decode("latin-1")
+        self.preferences = from_browser(self.scope.get("cookies", {}), accepted).over(chosen(viewer.person))
+
+    def _spoken_frames(self) -> tuple[list[Frame], bool]:
+        with self.preferences.spoken():
+            return self.frames()
 
     def frames(self) -> tuple[list[Frame], bool]:
         """What to send now, and whether there is more."""

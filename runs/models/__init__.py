@@ -5,10 +5,11 @@ from runs.models.health import Heartbeat
 from runs.models.incidents import Incident
 from runs.models.people import Approval, Decision, Question
 from runs.models.policies import Policy
+from runs.models.preferences import Preference
 from runs.models.record import Checkpoint, Head, SafeMode
 from runs.models.runs import Call, Event, Run
 
 __all__ = [
     "Agent", "AgentVersion", "Approval", "Call", "Checkpoint", "Decision", "Event", "Head", "Heartbeat", "Incident",
-    "Policy", "Question", "Run", "SafeMode",
+    "Policy", "Preference", "Question", "Run", "SafeMode",
 ]  # fmt: skip

@@ -6,8 +6,11 @@ from typing import Any
 
 from django import template
 from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import pgettext, to_locale
 
 from runs.queries import display
 
@@ -39,25 +42,42 @@ def as_json(value: Any) -> str:
 
 
 @register.filter
+def moment(us: int | None) -> SafeString | str:
+    """When something happened, as short as it stays clear: 10:42 today, 1 Dec 10:42 before; in the viewer's zone."""
+    if not us:
+        return ""
+    at, today = _local(us), datetime.now(UTC).astimezone(timezone.get_current_timezone())
+    if at.date() == today.date():
+        return _time(us, "H:i")
+    # Translators: day and month, then the time; letters as in Django's date filter.
+    return _time(us, pgettext("time format", "j M H:i") if at.year == today.year else pgettext("time format", "j M Y"))
+
+
+@register.filter
 def clock(us: int | None) -> SafeString | str:
-    """Time of day of microseconds since 1970; the day stands in the title."""
-    return _time(us, "%H:%M:%S")
+    """Time of day with seconds, of microseconds since 1970, in the viewer's zone; day and UTC stand in the title."""
+    return _time(us, "H:i:s")
 
 
 @register.filter
 def stamp(us: int | None) -> SafeString | str:
-    """Day and time of microseconds since 1970, UTC."""
-    return _time(us, "%Y-%m-%d %H:%M:%S UTC")
+    """Day and time with seconds, in the viewer's zone, for the record."""
+    return _time(us, "Y-m-d H:i:s")
+
+
+def _local(us: int) -> datetime:
+    return datetime.fromtimestamp(us / 1_000_000, UTC).astimezone(timezone.get_current_timezone())
 
 
 def _time(us: int | None, form: str) -> SafeString | str:
     if not us:
         return ""
-    at = datetime.fromtimestamp(us / 1_000_000, UTC)
-    full = at.strftime("%Y-%m-%d %H:%M:%S UTC")
+    at = _local(us)
+    utc = at.astimezone(UTC)
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>', at.isoformat(timespec="milliseconds"), full, at.strftime(form)
-    )
+        '<time datetime="{}" title="{}">{}</time>',
+        utc.isoformat(timespec="milliseconds"), utc.strftime("%Y-%m-%d %H:%M:%S UTC"), date_format(at, form),
+    )  # fmt: skip
 
 
 @register.filter
@@ -90,3 +110,9 @@ def request_id(context: Any) -> str:
     """The id under which this request is found in the log."""
     request = context.get("request")
     return str(getattr(request, "request_id", "")) if request is not None else ""
+
+
+@register.filter
+def language_tag(code: str) -> str:
+    """Django's zh-hans as HTML has it: zh-Hans."""
+    return to_locale(code).replace("_", "-")
