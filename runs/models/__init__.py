@@ -1,6 +1,7 @@
 """Fields, constraints and small properties; no workflow. Only `runs.journal` writes runs and what hangs on them."""
 
 from runs.models.agents import Agent, AgentVersion
+from runs.models.bulk import Bulk, BulkItem
 from runs.models.health import Heartbeat
 from runs.models.incidents import Incident
 from runs.models.people import Approval, Decision, Question
@@ -10,6 +11,6 @@ from runs.models.record import Checkpoint, Head, SafeMode
 from runs.models.runs import Call, Event, Run
 
 __all__ = [
-    "Agent", "AgentVersion", "Approval", "Call", "Checkpoint", "Decision", "Event", "Head", "Heartbeat", "Incident",
-    "Policy", "Preference", "Question", "Run", "SafeMode",
+    "Agent", "AgentVersion", "Approval", "Bulk", "BulkItem", "Call", "Checkpoint", "Decision", "Event", "Head",
+    "Heartbeat", "Incident", "Policy", "Preference", "Question", "Run", "SafeMode",
 ]  # fmt: skip

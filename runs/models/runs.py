@@ -48,7 +48,12 @@ class Run(models.Model):
                 name="run_ended_is_at_rest",
             ),
         ]
-        indexes = [models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="run_due")]
+        indexes = [
+            models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="run_due"),
+            # For lists: a state's newest, and how many stand how, of all or since a time.
+            models.Index(fields=["status", "-id"], name="run_by_status"),
+            models.Index(fields=["started_at", "status"], name="run_by_start"),
+        ]
 
     def __str__(self) -> str:
         return f"run {self.pk}"
