@@ -17,8 +17,9 @@ BESIDE = (
     "runs/models/health.py", "runs/models/record.py", "runs/actions/safe_mode.py",
     "runs/models/preferences.py", "runs/actions/preferences.py",
     "runs/models/bulk.py", "runs/actions/bulk.py",
+    "runs/models/views.py", "runs/actions/views.py",
 )  # fmt: skip
-SPINE_GOAL, SPINE_LIMIT = 2500, 3175
+SPINE_GOAL, SPINE_LIMIT = 2500, 3225
 EMPTY = {
     tokenize.COMMENT,
     tokenize.NL,

@@ -126,12 +126,20 @@ TOOLS: tuple[Tool, ...] = (
         retention=DAY,
         sensitive=("order_id", "amount"),
         objects=("order:{order_id}",),
+        card={
+            "kind": "money", "amount": "amount", "currency": "currency", "to": "fact:customer",
+            "consequence": "The money leaves at once and cannot be called back.",
+        },
     ),
     tool(
         send_message,
         headline="Send a message about order {order_id} to the customer who placed it",
         sensitive=("order_id",),
         objects=("order:{order_id}",),
+        card={
+            "kind": "message", "text": "text", "to": "fact:customer",
+            "consequence": "The customer reads it as it stands here; it cannot be called back.",
+        },
     ),
     tool(
         book_pickup,
@@ -141,6 +149,7 @@ TOOLS: tuple[Tool, ...] = (
         deadline=10.0,
         sensitive=("order_id",),
         objects=("order:{order_id}",),
+        card={"consequence": "A carrier comes on that day, and the booking costs money."},
     ),
     tool(
         write_delivery_note,
@@ -149,6 +158,7 @@ TOOLS: tuple[Tool, ...] = (
         risk=Risk.LOW,
         deadline=10.0,
         objects=("order:{order_id}",),
+        card={"kind": "message", "text": "text", "consequence": "The driver reads it; a later note replaces it."},
     ),
 )
 

@@ -8,7 +8,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from string import Formatter
@@ -55,6 +55,9 @@ class ToolSpec:
     `objects` are templates such as ``order:{order_id}``; `headline` is the sentence shown to the person who decides,
     made by code from the arguments. `retention` is H of a keyed tool in seconds, `deadline` the longest a call may
     take in seconds. `version` is raised by hand when the tool's behaviour changes under the same schema.
+
+    `card` says how the call is shown before a decision: ``kind`` (money, message, diff, command), ``consequence`` (one
+    sentence), and the parts of that kind, each the name of an argument or ``fact:`` and the name of a fact.
     """
 
     name: str
@@ -68,6 +71,7 @@ class ToolSpec:
     deadline: float = 30.0
     sensitive: tuple[str, ...] = ()
     objects: tuple[str, ...] = ()
+    card: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Refuse a spec that could not be enforced, at import and not in the middle of a run."""
@@ -80,8 +84,12 @@ class ToolSpec:
             raise ValueError(f"{self.name}: a keyed tool states for how many seconds the remote keeps keys (retention)")
         texts = (*self.objects, self.headline)
         named = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name is not None}
+        parts = {value for part, value in self.card.items() if part not in ("kind", "consequence")}
+        named |= {value for value in parts if not value.startswith("fact:")}
         if unknown := {*self.sensitive, *named} - fields:
-            raise ValueError(f"{self.name}: sensitive, objects or headline name unknown arguments {sorted(unknown)}")
+            raise ValueError(
+                f"{self.name}: sensitive, objects, card or headline name unknown arguments {sorted(unknown)}"
+            )
 
     @cached_property
     def schema(self) -> dict[str, Any]:

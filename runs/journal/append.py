@@ -103,11 +103,12 @@ def append(draft: Draft, *, release: bool = False) -> Picture:
     moved: dict[str, Any] = {"seq": seq, "head": head, "lease_until": lease, "crashes": draft.crashes}
     run = {"status": status, "state": text, "due_at": due, **moved}
     calls = [rows.call_row(old.run, place, call, draft.entries) for place, call in draft.touched.items()]
+    objects = [row for call, _ in calls for row in rows.objects_of(call, draft.entries)]
     rare = [x for x in draft.entries if rows.is_rare(x, draft.touched)]
     faultpoint("before_append")
     several = rare or connection.vendor == "sqlite" or connection.in_atomic_block
     with transaction.atomic() if several else nullcontext():
-        if not _written(old, run, events, calls, draft.policy):
+        if not _written(old, run, events, calls, objects, draft.policy):
             raise _why_refused(old, draft.policy)
         faultpoint("in_append")
         for entry in rare:
@@ -167,8 +168,11 @@ def _written(*what: Any) -> bool:
         raise
 
 
-def _write(old: Picture, run: rows.Row, events: list[rows.Row], calls: list[rows.CallRow], policy: int | None) -> bool:
-    """Write all three tables; False if the fence refused, and then nothing was written."""
+def _write(
+    old: Picture, run: rows.Row, events: list[rows.Row], calls: list[rows.CallRow], objects: list[rows.Row],
+    policy: int | None,
+) -> bool:  # fmt: skip
+    """Write all the tables; False if the fence refused, and then nothing was written."""
     where, fence = "id = %s AND epoch = %s AND seq = %s", [old.run, old.epoch, old.seq]
     if old.mine:
         where += " AND lease_until IS NOT NULL"
@@ -179,6 +183,7 @@ def _write(old: Picture, run: rows.Row, events: list[rows.Row], calls: list[rows
     source = "w0" if connection.vendor == "postgresql" else ""
     others = [rows.insert("runs_event", events, source)] if events else []
     others += [rows.write_call(call, source) for call in calls]
+    others += [rows.index(objects, source)] if objects else []
     with connection.cursor() as cursor:
         if source:
             parts = [(f"{update[0]} RETURNING id", update[1]), *others]

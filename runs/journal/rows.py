@@ -43,6 +43,20 @@ def call_row(run: int, place: tuple[int, int], call: CallState, entries: Iterabl
     return row, is_new
 
 
+def objects_of(row: Row, entries: Iterable[e.Entry]) -> list[Row]:
+    """Rows of the index of objects, where this append judges the call and may have given it other keys."""
+    turn, ordinal = place = row["turn"], row["ordinal"]
+    if not any((x.turn, x.ordinal) == place and isinstance(x.fact, e.CallJudged) for x in entries):
+        return []
+    return [{"key": key, "run_id": row["run_id"], "turn": turn, "ordinal": ordinal} for key in row["objects"]]
+
+
+def index(objects: list[Row], fence: str) -> Statement:
+    """The statement of the index of objects; what it holds already stays."""
+    sql, params = insert("runs_callobject", objects, fence)
+    return f"{sql} ON CONFLICT DO NOTHING", params
+
+
 def insert(table: str, rows: list[Row], fence: str) -> Statement:
     """INSERT of rows that have the same columns; on PostgreSQL only if the CTE `fence` has a row.
 

@@ -8,7 +8,8 @@ from runs.models.people import Approval, Decision, Question
 from runs.models.policies import Policy
 from runs.models.preferences import Preference
 from runs.models.record import Checkpoint, Head, SafeMode
-from runs.models.runs import Call, Event, Run
+from runs.models.runs import Call, CallObject, Event, Run
+from runs.models.views import SavedView
 
 __all__ = [
     "Agent", "AgentVersion", "Approval", "Bulk", "BulkItem", "Call", "Checkpoint", "Decision", "Event", "Head",

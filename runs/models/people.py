@@ -33,7 +33,15 @@ class Approval(models.Model):
             ),
             models.CheckConstraint(condition=Q(status__in=list(machines.APPROVAL)), name="approval_status"),
         ]
-        indexes = [models.Index(fields=["created_at"], condition=Q(status="pending"), name="approval_open")]
+        indexes = [
+            models.Index(fields=["created_at"], condition=Q(status="pending"), name="approval_open"),
+            models.Index(
+                fields=["expires_at", "id"],
+                condition=Q(status="pending", expires_at__isnull=False),
+                name="approval_due",
+            ),
+            models.Index(fields=["closed_at", "id"], condition=Q(closed_at__isnull=False), name="approval_closed"),
+        ]
 
     def __str__(self) -> str:
         return f"approval {self.pk} of call {self.turn}.{self.ordinal}"

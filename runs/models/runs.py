@@ -158,3 +158,21 @@ class Call(models.Model):
     def values(self) -> dict[str, Any]:
         """The arguments, parsed."""
         return dict(json.loads(self.arguments))
+
+
+class CallObject(models.Model):
+    """Which calls touch a business object, by its key such as ``order:O-1042``: an index over `Call.objects_touched`.
+
+    An edit may leave a key behind that the call no longer names; who reads asks the call as well.
+    """
+
+    key = models.TextField()
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+", db_index=False)
+    turn = models.IntegerField()
+    ordinal = models.IntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["key", "run", "turn", "ordinal"], name="call_object_once")]
+
+    def __str__(self) -> str:
+        return f"{self.key} by call {self.turn}.{self.ordinal} of run {self.run_id}"

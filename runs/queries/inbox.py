@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import BooleanField, Exists, Func, OuterRef, Q, Value
 from django.utils.translation import gettext as _
 
 from runs.catalog import spec
@@ -56,6 +56,38 @@ def count() -> int:
         + Call.objects.filter(status="unknown").count()
         + _stopped().count()
     )
+
+
+class Names(Func):
+    """Whether a JSON list of numbers holds a number: `Names("exclude", Value(7))`; SQLite has no `contains` for it."""
+
+    arity = 2
+    output_field = BooleanField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **options: Any) -> Any:
+        """By unrolling the list."""
+        template = "EXISTS (SELECT 1 FROM json_each(%(expressions)s))"
+        return self.as_sql(compiler, connection, template=template, arg_joiner=") WHERE value = (", **options)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **options: Any) -> Any:
+        """By containment."""
+        return self.as_sql(
+            compiler, connection, template="(%(expressions)s)::int))", arg_joiner=" @> to_jsonb((", **options
+        )
+
+
+def count_mine(viewer: Viewer) -> int:
+    """How much waits that this viewer can decide, answer, attest or set going again."""
+    if not (viewer.decides or viewer.steers):
+        return 0
+    open_to = Approval.objects.filter(~Q(Names("exclude", Value(viewer.person.pk))), status="pending")
+    return (
+        open_to.count() + Question.objects.filter(status="open").count() + _unknown_calls().count() + _stopped().count()
+    )
+
+
+def _unknown_calls() -> Any:
+    return Call.objects.filter(status="unknown")
 
 
 def _stopped() -> Any:

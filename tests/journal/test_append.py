@@ -7,6 +7,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from runs.actions import runs as acts
+from runs.actions.approvals import edit
 from runs.engine import events as e
 from runs.engine.evolve import fold
 from runs.engine.state import loads
@@ -14,7 +15,7 @@ from runs.journal import chain, gate, lease, rows
 from runs.journal.append import Draft, LeaseLost, Picture, Stale, append
 from runs.journal.rows import Row, RowMoved
 from runs.journal.verify import verify
-from runs.models import Approval, Call, Decision, Event, Policy, Question, Run
+from runs.models import Approval, Call, CallObject, Decision, Event, Policy, Question, Run
 from tests.journal.story import MESSAGE, ORDER, REFUND, Story, person, publish
 
 pytestmark = pytest.mark.django_db
@@ -39,6 +40,15 @@ class TestAnAppend:
         assert story.approval(2).digest == story.picture.state.calls[2].action
         assert loads(row.state) == story.picture.state
         assert verify(row) == []
+
+    def test_indexes_calls_by_the_objects_that_they_name_and_by_those_of_an_edit(self) -> None:
+        story = Story().turn(("get_order", ORDER), ("send_message", MESSAGE))
+        rows_of = CallObject.objects.filter(run=story.run).order_by("ordinal", "key")
+        assert list(rows_of.values_list("key", "turn", "ordinal")) == [("order:O-1042", 1, 1), ("order:O-1042", 1, 2)]
+        other = json.dumps(json.loads(story.call(2).arguments) | {"order_id": "O-77"})
+        edit(story.approval(2).pk, person("reviewer"), story.approval(2).digest, other)
+        assert story.call(2).objects_touched == ["order:O-77"]
+        assert ("order:O-77", 1, 2) in rows_of.values_list("key", "turn", "ordinal")
 
     def test_is_as_long_a_statement_on_postgresql_for_many_events_as_for_one(self) -> None:
         one: Row = {"run_id": 1, "seq": 1, "hash": b"\x01", "body": "{}"}
