@@ -127,7 +127,10 @@ TOOLS: tuple[Tool, ...] = (
         sensitive=("order_id", "amount"),
         objects=("order:{order_id}",),
         card={
-            "kind": "money", "amount": "amount", "currency": "currency", "to": "fact:customer",
+            "kind": "money",
+            "amount": "amount",
+            "currency": "currency",
+            "to": "fact:customer",
             "consequence": "The money leaves at once and cannot be called back.",
         },
     ),
@@ -137,7 +140,9 @@ TOOLS: tuple[Tool, ...] = (
         sensitive=("order_id",),
         objects=("order:{order_id}",),
         card={
-            "kind": "message", "text": "text", "to": "fact:customer",
+            "kind": "message",
+            "text": "text",
+            "to": "fact:customer",
             "consequence": "The customer reads it as it stands here; it cannot be called back.",
         },
     ),
