@@ -1,4 +1,4 @@
-"""Run all checks, or the ones named: `python -m checks sizes types`."""
+"""Run all checks, or the ones named: `python -m checks sizes types`; `messages --write` updates catalogues."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from checks import banned, django, sizes
+from checks import banned, django, messages, sizes
 from checks.files import ROOT
 
 
@@ -35,14 +35,19 @@ CHECKS: dict[str, Callable[[Path], list[str]]] = {
     "templates": django.templates,
     "deploy": django.deploy,
     "migrations": django.migrations,
+    "messages": messages.check,
 }
+BY_NAME = {"messages"}  # until both catalogues are whole
 
 
 def main(names: list[str]) -> int:
     """Run them two at a time (one of them is mostly mypy), report in order."""
+    if "--write" in names:
+        names.remove("--write")
+        messages.write(ROOT)
     if unknown := set(names) - set(CHECKS):
         sys.exit(f"checks: unknown {', '.join(sorted(unknown))}; there are {', '.join(CHECKS)}")
-    chosen = {name: check for name, check in CHECKS.items() if not names or name in names}
+    chosen = {name: check for name, check in CHECKS.items() if name in names or (not names and name not in BY_NAME)}
     with ThreadPoolExecutor(2) as pool:
         results = {name: pool.submit(timed, partial(check, ROOT)) for name, check in chosen.items()}
     failed = 0

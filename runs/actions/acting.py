@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Model, QuerySet
+from django.utils.translation import gettext
 
 from runs import rights
 from runs.audit import safe_mode
@@ -23,11 +24,14 @@ UNSOUND = "The stored data of this run does not match its record. An admin must 
 
 
 class Refused(Exception):
-    """An act that is not done. `status` is the HTTP status that fits; the message says what to do."""
+    """An act that is not done. `status` is the HTTP status that fits; the message says what to do.
 
-    def __init__(self, message: str, status: int = 409) -> None:
+    `message` is English, with `places` to fill in, and is told in the language of whoever acts.
+    """
+
+    def __init__(self, message: str, status: int = 409, **places: object) -> None:
         """409 conflict, 410 expired, 412 changed, 403 no right, 404 absent, 422 invalid, 503 safe mode."""
-        super().__init__(message)
+        super().__init__(gettext(message).format(**places) if places else gettext(message))
         self.status = status
 
 
@@ -53,7 +57,7 @@ def said(text: str, most: int = 4000, *, empty: str = "") -> str:
     if empty and not text:
         raise Refused(empty, 422)
     if len(text) > most:
-        raise Refused(f"That text has {len(text)} characters; at most {most} are kept. Shorten it.", 422)
+        raise Refused("That text has {n} characters; at most {most} are kept. Shorten it.", 422, n=len(text), most=most)
     if "\0" in text:
         raise Refused("That text holds the character NUL, which cannot be stored. Take it out.", 422)
     return text
@@ -65,13 +69,14 @@ def need(person: User, act: str) -> None:
     if groups.isdisjoint(rights.ACTS["see"]):
         raise Refused("There is nothing here.", 404)
     if groups.isdisjoint(rights.ACTS[act]):
-        raise Refused(f"This needs the group {' or '.join(sorted(rights.ACTS[act]))}; an admin can add you.", 403)
+        named = gettext(" or ").join(sorted(rights.ACTS[act]))
+        raise Refused("This needs the group {groups}; an admin can add you.", 403, groups=named)
 
 
 def not_in_safe_mode() -> None:
     """Raise `Refused` while the database is older than its record outside (503: an admin ends it)."""
     if safe_mode.in_force():
-        raise Refused(f"Safe mode. {safe_mode.WHAT}", 503)
+        raise Refused("Safe mode: {why}", 503, why=gettext(safe_mode.WHAT))
 
 
 def found(rows: QuerySet[M], pk: int) -> M:
@@ -110,7 +115,7 @@ def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered
             if draft.state.tampered and not tampered:
                 raise Refused(UNSOUND)
             if draft.state.end and not ended:
-                raise Refused(f"The run has already ended: {draft.state.end}.")
+                raise Refused("The run has already ended.")
             yield draft
             if draft.entries:
                 append(draft)
@@ -120,4 +125,4 @@ def acting(run_id: int, person: User, act: str, *, ended: bool = False, tampered
     except (Tampered, RowMoved) as error:
         with transaction.atomic():
             stop_run(Run.objects.select_for_update().get(pk=run_id), "integrity", str(error))
-        raise Refused(f"Nothing was done: {error}. An admin must look at the run first.") from error
+        raise Refused("Nothing was done: {why}. An admin must look at the run first.", why=error) from error

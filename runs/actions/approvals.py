@@ -19,7 +19,10 @@ from runs.journal.integrity import Tampered, opening, plain
 from runs.models import Approval, Decision
 
 EXPIRED = "This approval has expired. Nothing ran; the agent is told."
-WORDS = {"approve": "approved", "reject": "rejected"}
+WON = {
+    "approve": "{who} has already approved this; your vote was not needed.",
+    "reject": "{who} has already rejected this; your vote was not needed.",
+}
 
 
 def decide(
@@ -30,7 +33,7 @@ def decide(
     The same person deciding the same again is a no-op. Raises `Refused`: 409 naming the winner, 410 expired, 412 if
     the digest is another one, 403 without the right.
     """
-    if vote not in WORDS:
+    if vote not in WON:
         raise Refused("Vote approve or reject.", 422)
     approval = _find(approval_id, person)
     with acting(approval.run_id, person, "decide", ended=True) as draft:
@@ -72,7 +75,7 @@ def _draft_edit(draft: Act, approval: Approval, args: str, why: str) -> None:
     draft.add(e.ApprovalClosed(approval.n, "superseded", "edited"), call=ordinal)
     verdict = gate.propose(draft, spec, ordinal, call.label, args, revision)
     if verdict.verdict == "deny":
-        raise Refused(f"The policy denies the edited call: {verdict.why}. Nothing was changed.", 422)
+        raise Refused("The policy denies the edited call: {why}. Nothing was changed.", 422, why=verdict.why)
     asked = draft.state.calls[ordinal]
     if verdict.verdict == "ask" and draft.person.pk not in verdict.exclude:
         draft.state_fact(e.Decided(asked.approval, asked.action, "approve", why or "edited"), call=ordinal)
@@ -158,9 +161,8 @@ def _too_late(approval: Approval, votes: list[Decision]) -> Refused:
     if approval.status == "expired":
         return Refused(EXPIRED, 410)
     if votes:
-        winner = votes[0]
-        return Refused(f"{winner.person.username} has already {WORDS[winner.vote]} this; your vote was not needed.")
-    return Refused(f"This approval is no longer open: {approval.status}. {approval.closed_why}".strip())
+        return Refused(WON[votes[0].vote], who=votes[0].person.username)
+    return Refused("This approval is no longer open: it was withdrawn, or a newer one took its place.")
 
 
 def _checked(tool: str, arguments: str) -> str:
@@ -168,6 +170,8 @@ def _checked(tool: str, arguments: str) -> str:
         json.loads(arguments)
         return catalog().tools[tool].spec.check(arguments)
     except json.JSONDecodeError as error:
-        raise Refused(f"The arguments are not JSON: {error.msg} at character {error.pos}.", 422) from error
+        raise Refused(
+            "The arguments are not JSON: {what} at character {n}.", 422, what=error.msg, n=error.pos
+        ) from error
     except InvalidArguments as error:
         raise Refused(f"{error}.", 422) from error

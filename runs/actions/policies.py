@@ -21,7 +21,7 @@ def publish(person: User, content: dict[str, Any], reason: str, based_on: int) -
     reason = said(reason, empty="Say why: the reason goes into the record.")
     current = Policy.objects.select_for_update().get(current=True)
     if current.number != based_on:
-        raise Refused(f"Policy {current.number} was published meanwhile: compare, then publish again.")
+        raise Refused("Policy {n} was published meanwhile: compare, then publish again.", n=current.number)
     with refusing(BadPolicy):
         Parsed.load(current.number + 1, content)
     Policy.objects.filter(current=True).update(current=False)

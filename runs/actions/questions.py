@@ -23,8 +23,9 @@ def answer(question_id: int, person: User, given: Any) -> Question:
         if question.status == "answered" and question.person_id == person.pk and question.answer == given:
             return question
         if question.status != "open":
-            who = question.person.get_username() if question.person else "the end of the run"
-            raise Refused(f"This question is no longer open: {question.status} by {who}.")
+            if question.person is None:
+                raise Refused("This question is no longer open: the run went on without an answer.")
+            raise Refused("{who} has already answered this question.", who=question.person.get_username())
         shown = to_json({"outcome": "ok", "by": "a person", "answer": given})
         draft.state_fact(e.QuestionAnswered(given, digest(shown)), call=question.ordinal, payload=shown)
     question.refresh_from_db()

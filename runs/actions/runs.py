@@ -77,10 +77,10 @@ def _create(starter: User, version: AgentVersion, opening: dict[str, Any], fact:
 def _inputs(definition: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     wanted = {field["name"]: field for field in definition.get("inputs", [])}
     if unknown := sorted(given.keys() - wanted.keys()):
-        raise Refused(f"This agent has no input named {', '.join(unknown)}.", 422)
+        raise Refused("This agent has no input named {names}.", 422, names=", ".join(unknown))
     lacking = [f.get("label", name) for name, f in wanted.items() if f.get("required", True) and not given.get(name)]
     if lacking:
-        raise Refused(f"Fill in: {', '.join(lacking)}.", 422)
+        raise Refused("Fill in: {names}.", 422, names=", ".join(lacking))
     trust = {name: "trusted" if field.get("trusted") else "untrusted" for name, field in wanted.items()}
     return {name: {"value": value, "trust": trust[name]} for name, value in given.items()}
 
@@ -106,7 +106,7 @@ def resume(run_id: int, person: User) -> None:
         if stop is None and not draft.state.paused:
             raise Refused("The run is neither paused nor stopped.")
         if stop and stop.reason in BUDGETS:
-            raise Refused(f"The limit of {stop.reason} is used up: extend it first.")
+            raise Refused("A limit is used up: raise it first.")
         if stop and stop.reason == "unknown_effect":
             raise Refused("An effect is unknown: attest what happened first; the run then goes on by itself.")
         draft.state_fact(e.Resumed())
@@ -138,7 +138,7 @@ def extend_limits(run_id: int, person: User, limits: dict[str, int], why: str = 
             new = Limits.load({**draft.state.limits.dump(), **limits})
         lower = [name for name in limits if getattr(new, name) < getattr(draft.state.limits, name)]
         if lower:
-            raise Refused(f"Limits can only be raised here: {', '.join(lower)}.", 422)
+            raise Refused("Limits can only be raised here: {names}.", 422, names=", ".join(lower))
         if new == draft.state.limits:
             raise Refused("Nothing was changed: name a higher limit.", 422)
         draft.state_fact(e.LimitsChanged(new.dump(), said(why)))
@@ -176,7 +176,7 @@ def close_incident(incident_id: int, person: User, why: str) -> Incident:
     with acting(incident.run_id, person, incident.closed_by, ended=True, tampered=True) as draft:
         incident.refresh_from_db()
         if incident.closed_at:
-            raise Refused(f"{incident.person} has already closed this incident.")
+            raise Refused("{who} has already closed this incident.", who=incident.person)
         draft.state_fact(finding, call=incident.ordinal, turn=incident.turn)
     incident.refresh_from_db()
     return incident

@@ -57,7 +57,7 @@ def page(act: str = "see", *methods: str) -> Callable[[View], View]:
                     raise Refused(GONE, 404)
                 if not request.viewer.may(act):
                     groups = _(" or ").join(sorted(rights.ACTS[act]))
-                    raise Refused(_("This needs the group {groups}; an admin can add you.").format(groups=groups), 403)
+                    raise Refused("This needs the group {groups}; an admin can add you.", 403, groups=groups)
                 answer = view(request, *args, **options)
             except Refused as error:
                 answer = refused(request, error)

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from runs.actions.acting import Refused
 from runs.forms import account as forms
 from runs.queries.viewer import Viewer
-from runs.views.access import name_request, page, refused, show
+from runs.views.access import absent, name_request, page, refused, show
 
 DEMO_PEOPLE = ("operator", "reviewer", "auditor", "admin")
 
@@ -55,8 +55,8 @@ def admin_door(request: Any) -> HttpResponse:
         return redirect_to_login(_safe(request, request.GET.get("next") or ""))
     request.viewer = Viewer.of(request.user)
     if not request.viewer.may("see"):
-        return refused(request, Refused("There is nothing here.", 404))
-    return refused(request, Refused(_("Django's admin is for staff; somebody with a shell can make you one."), 403))
+        return refused(request, absent())
+    return refused(request, Refused("Django's admin is for staff; somebody with a shell can make you one.", 403))
 
 
 @require_POST
