@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -24,6 +25,7 @@ def main() -> int:
     """Start what is missing, run the command, stop it all; the command's exit code."""
     if len(sys.argv) < 2:
         sys.exit("usage: python scripts/with_servers.py COMMAND...")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started must not outlive whoever is told to stop
     with ExitStack() as servers:
         for name, start in (("DATABASE_URL", postgresql), ("TEST_REDIS_URL", redis)):
             if not os.environ.get(name):

@@ -87,16 +87,18 @@ class Draft:
         return self
 
 
-def append(draft: Draft, *, release: bool = False) -> Picture:
+def append(draft: Draft, *, release: bool = False, rest: bool = False) -> Picture:
     """Write a draft; returns the new picture. What was judged is fenced with the number of the policy it was judged by.
 
-    Raises `Stale` or `LeaseLost`, having written nothing. An empty draft with `release` parks the run.
+    Raises `Stale` or `LeaseLost`, having written nothing. An empty draft with `release` parks the run; after
+    `rest` it is not due again by itself, whatever its state asks for.
     """
     old, state = draft.picture, draft.state
     lease = None if release or state.end else old.lease_until
     if old.mine and lease is not None:
         lease = renewed(lease, draft.now)
     status, due = project(state, lease, draft.now, draft.crashes)
+    due = None if rest else due
     text = dumps(state)
     events, head = _event_rows(old, draft.entries, sha(text))
     seq = old.seq + len(draft.entries)
@@ -143,8 +145,9 @@ def _event_rows(old: Picture, entries: list[e.Entry], state: bytes) -> tuple[lis
         body = body_text(entry.fact)
         payload = sha(entry.payload) if entry.payload is not None else None
         last = state if entry is entries[-1] else None
-        head = event_hash(old.uid, entry, body, payload, last, head)
-        out.append(dict(zip(columns, [old.run, *header(entry), body, entry.payload, payload, last, head], strict=True)))
+        told = header(entry)
+        head = event_hash(old.uid, told, body, payload, last, head)
+        out.append(dict(zip(columns, [old.run, *told, body, entry.payload, payload, last, head], strict=True)))
     return out, head
 
 

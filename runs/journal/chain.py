@@ -28,12 +28,18 @@ def header(entry: e.Entry) -> list[Any]:
     return [*place, entry.actor, entry.person, entry.epoch, entry.t]
 
 
+def stored_header(event: Event) -> list[Any]:
+    """The same of a stored event, which need not be one that this code can read."""
+    place = [event.seq, event.kind, event.turn, event.ordinal, event.revision]
+    return [*place, event.actor, event.person_id, event.epoch, event.at]
+
+
 def event_hash(
-    uid: str, entry: e.Entry, body: str, payload: bytes | None, state: bytes | None, previous: bytes
+    uid: str, head: list[Any], body: str, payload: bytes | None, state: bytes | None, previous: bytes
 ) -> bytes:
-    """Hash of one event: domain, header, digests, body, hash of the event before. Such a list has one JSON text."""
+    """Hash of one event: domain, header (`head`), digests, body, previous hash: a list with one JSON text."""
     digests = [found.hex() if found else None for found in (payload, state)]
-    parts = [DOMAIN, uid, *header(entry), *digests, body, previous.hex()]
+    parts = [DOMAIN, uid, *head, *digests, body, previous.hex()]
     return sha(compact(parts))
 
 
@@ -43,13 +49,13 @@ def entry_of(event: Event) -> e.Entry:
     return e.Entry(fact, *place, event.actor, event.person_id, event.at, event.payload, event.seq, event.epoch)
 
 
-def event_faults(run: Run, event: Event, entry: e.Entry, previous: bytes) -> Iterator[str]:
+def event_faults(run: Run, event: Event, previous: bytes) -> Iterator[str]:
     """What is wrong with one event, given the hash of the event before it."""
     digest = bytes(event.payload_digest) if event.payload_digest is not None else None
     state = bytes(event.state_digest) if event.state_digest is not None else None
     if event.payload is not None and sha(event.payload) != digest:
         yield f"event {event.seq}: its payload was changed"
-    if event_hash(run.uid, entry, event.body, digest, state, previous) != bytes(event.hash):
+    if event_hash(run.uid, stored_header(event), event.body, digest, state, previous) != bytes(event.hash):
         yield f"event {event.seq}: its hash does not match its content"
 
 
@@ -58,7 +64,7 @@ def decided(run: int, turn: int, ordinal: int, n: int) -> set[tuple[int | None, 
     votes = set()
     for event in Event.objects.filter(run=run, turn=turn, ordinal=ordinal, kind="Decided").select_related("run"):
         before = Event.objects.get(run=run, seq=event.seq - 1)
-        if list(event_faults(event.run, event, entry_of(event), bytes(before.hash))):
+        if list(event_faults(event.run, event, bytes(before.hash))):
             raise ValueError(f"event {event.seq}, a decision, was changed")
         body = json.loads(event.body)
         votes |= {(event.person_id, body["vote"])} if body["n"] == n else set()

@@ -65,11 +65,11 @@ def stop_run(run: Run, reason: str, detail: str, *, mine: bool = False) -> Pictu
     """
     tampered = reason == "integrity"
     draft = Draft(Picture.of(run, mine, _recorded(run) if tampered else None), now())
-    if tampered and (draft.state.end or draft.state.tampered):
+    if again := tampered and bool(draft.state.end or draft.state.tampered):
         draft.add(e.IncidentOpened(detail))
     elif not draft.state.end and (tampered or not draft.state.stop):
         draft.put(stop_entry(draft.state, Stop(reason, detail)))
-    return append(draft, release=mine)
+    return append(draft, release=mine, rest=again)  # else it would fail at the same place for ever
 
 
 def _recorded(run: Run) -> RunState:
@@ -77,22 +77,27 @@ def _recorded(run: Run) -> RunState:
 
     History is never deleted, so the row is put behind whatever stands there: otherwise nothing could be appended.
     """
-    state, before, after = RunState(), b"", None
+    state, before, intact, after = RunState(), b"", True, None
     for event in Event.objects.filter(run=run).order_by("seq"):
-        if event.seq <= run.seq or (before and _follows(run, event, before)):
-            state, before = fold([entry_of(event)], state), bytes(event.hash)
-        else:
-            before = b""
-        after = event if event.seq > run.seq else None
+        intact = intact and not list(event_faults(run, event, before))
+        if intact or event.seq <= run.seq:
+            state = _folded(event, state, intact)
+        before, after = bytes(event.hash), event if event.seq > run.seq else None
     if after is not None:
         Run.objects.filter(pk=run.pk, epoch=run.epoch, seq=run.seq).update(seq=after.seq, head=after.hash)
         run.seq, run.head = after.seq, after.hash
     return state
 
 
-def _follows(run: Run, event: Event, before: bytes) -> bool:
-    """Whether an event is one that the journal could have written after the one with the hash `before`."""
+def _folded(event: Event, state: RunState, intact: bool) -> RunState:
+    """The state after an event; the one before it where a hand changed the record so that it no longer folds.
+
+    A stop must be possible even then: `verify` names the event, and such a run never succeeds. What cannot be read in a
+    record that is `intact` so far was written by newer code, and stays an error.
+    """
     try:
-        return not list(event_faults(run, event, entry_of(event), before))
-    except (ValueError, TypeError):
-        return False
+        return fold([entry_of(event)], state)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        if intact:
+            raise
+        return state

@@ -71,7 +71,7 @@ class Reading:
             except (ValueError, LookupError, TypeError, AttributeError) as error:
                 yield f"event {self.seq}: cannot be read or folded: {error}"
                 return
-            yield from event_faults(self.run, event, entry, self.head)
+            yield from event_faults(self.run, event, self.head)
             gone |= {self.seq} if event.payload is None and event.payload_digest is not None else set()
             gone -= {entry.fact.erased} if isinstance(entry.fact, e.PayloadErased) else set()
             if event.state_digest is not None and bytes(event.state_digest) != sha(dumps(self.state)):

@@ -135,11 +135,11 @@ class TestVerify:
     def test_names_an_event_whose_hash_was_made_to_fit(self, unguarded: Story) -> None:
         """The chain goes on over the old hash, so the next event does not fit."""
         event = Event.objects.get(run=unguarded.run, seq=4)
-        entry = chain.entry_of(event)
         before = bytes(Event.objects.get(run=unguarded.run, seq=3).hash)
         forged = chain.event_hash(
-            unguarded.row.uid, entry, event.body.replace("5", "6"), bytes(event.payload_digest), None, before
-        )
+            unguarded.row.uid, chain.stored_header(event), event.body.replace("5", "6"),
+            bytes(event.payload_digest), None, before,
+        )  # fmt: skip
         Event.objects.filter(run=unguarded.run, seq=4).update(body=event.body.replace("5", "6"), hash=forged)
         assert any(fault.startswith("event 5") for fault in verify(unguarded.row))
 

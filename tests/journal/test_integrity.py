@@ -130,6 +130,27 @@ def test_a_row_put_back_alone_is_put_where_its_events_are() -> None:
     assert verify(story.row) == []
 
 
+@pytest.mark.parametrize("body", ["{}", '{"outcome":"ok"}', "[]", '{"text":7}'])
+@pytest.mark.parametrize("kind", ["CallStarted", "CallEnded", "CallJudged"])
+def test_a_record_that_no_longer_folds_stops_the_run_as_well(kind: str, body: str) -> None:
+    story = Story().turn(("get_order", ORDER)).park()
+    story.claim().start()
+    story.end()
+    story.park()
+    with connection.cursor() as cursor:
+        on = " ON runs_event" if connection.vendor == "postgresql" else ""
+        cursor.execute(f"DROP TRIGGER event_unchanged{on}")
+        cursor.execute("UPDATE runs_event SET body = %s WHERE run_id = %s AND kind = %s", [body, story.run.pk, kind])
+    pause_by_sql(story)
+    for _ in range(3):  # a call whose end is gone is in doubt: the second shift meets its row, and lets it rest
+        advance(story.run.pk)
+    row = story.row
+    assert (row.status, row.due_at, row.lease_until) == ("needs_human", None, None)
+    assert row.picture.stop.reason == "integrity" and not row.picture.paused
+    assert story.kinds.count("IncidentOpened") <= 1
+    assert verify(row)[0].startswith("event ")
+
+
 def test_a_changed_state_after_the_end_opens_an_incident() -> None:
     story = Story().turn(("send_message", MESSAGE)).stop(Stop("give_up"))
     acts.close_failed(story.run.pk, person("operator"), "enough")

@@ -20,7 +20,7 @@ from runs.actions import runs
 from runs.audit.witness import Witness
 from runs.engine.evolve import fold
 from runs.engine.state import dumps
-from runs.journal.chain import entry_of, event_hash, sha
+from runs.journal.chain import entry_of, event_hash, sha, stored_header
 from runs.models import Event, Run
 from tests.audit.tampering import sql
 from tests.stories.playing import Play, finish, person
@@ -214,7 +214,7 @@ class Careful(Audit):
             entries.append(entry_of(event))
             payload = sha(event.payload) if event.payload is not None else None
             state = sha(dumps(fold(entries))) if event.state_digest is not None else None
-            head = event_hash(run.uid, entries[-1], event.body, payload, state, head)
+            head = event_hash(run.uid, stored_header(event), event.body, payload, state, head)
             sql(
                 "UPDATE runs_event SET seq = %s, payload_digest = %s, state_digest = %s, hash = %s"
                 " WHERE run_id = %s AND seq = %s",
