@@ -309,7 +309,8 @@ def cells(kills: int) -> tuple[Cell, ...]:
     holes = ("worker-db", "web-db", "sweeper-db", "worker-redis", "web-redis", "sweeper-redis", "worker-service")
     one_way = ("no_request", "no_reply")
     return (
-        *(Cell("SIGSTOP past the lease", point, partial(frozen, point=point), point == "after_effect")
+        # A worker that stands still, or a link that holds what was sent, delays requests of other runs as well.
+        *(Cell("SIGSTOP past the lease", point, partial(frozen, point=point), point == "after_effect", late=True)
           for point in FREEZES),
         Cell("SIGSTOP past the lease", "sending: the hole that stays", partial(frozen, point="sending"), late=True),
         Cell("Redis restarted and emptied", "at once", partial(redis_gone, seconds=0), True),
@@ -320,9 +321,10 @@ def cells(kills: int) -> tuple[Cell, ...]:
              partial(database_gone_at_commit, durable=True, times=2), True),
         Cell("PostgreSQL killed at COMMIT", "sent, not durable",
              partial(database_gone_at_commit, durable=False, times=2)),
-        *(Cell(f"partition {mode}", link, partial(cut, link=link, mode=mode), (mode, link) == ("hole", "worker-db"))
+        *(Cell(f"partition {mode}", link, partial(cut, link=link, mode=mode), (mode, link) == ("hole", "worker-db"),
+               late=link == "worker-service")
           for link in holes for mode in ("hole", "reset")),
-        *(Cell(f"partition {mode}", link, partial(cut, link=link, mode=mode))
+        *(Cell(f"partition {mode}", link, partial(cut, link=link, mode=mode), late=link == "worker-service")
           for link in ("worker-db", "web-db", "worker-service") for mode in one_way),
         Cell("partition refuse", "worker-service", partial(cut, link="worker-service", mode="refuse")),
         Cell("slow link", "worker-db, 50 ms", partial(slow, link="worker-db", seconds=0.05)),
