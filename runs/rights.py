@@ -17,6 +17,7 @@ ACTS: dict[str, frozenset[str]] = {
     "sign_off": frozenset({"admin"}),
     "accept_restore": frozenset({"admin"}),
     "set_policy": frozenset({"admin"}),
+    "set_access": frozenset({"admin"}),
 }
 
 

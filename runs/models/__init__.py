@@ -1,5 +1,6 @@
 """Fields, constraints and small properties; no workflow. Only `runs.journal` writes runs and what hangs on them."""
 
+from runs.models.access import AccessChange
 from runs.models.agents import Agent, AgentVersion
 from runs.models.bulk import Bulk, BulkItem
 from runs.models.health import Heartbeat
@@ -12,6 +13,7 @@ from runs.models.runs import Call, CallObject, Event, Run
 from runs.models.views import SavedView
 
 __all__ = [
-    "Agent", "AgentVersion", "Approval", "Bulk", "BulkItem", "Call", "Checkpoint", "Decision", "Event", "Head",
-    "Heartbeat", "Incident", "Policy", "Preference", "Question", "Run", "SafeMode",
+    "AccessChange", "Agent", "AgentVersion", "Approval", "Bulk", "BulkItem", "Call", "CallObject", "Checkpoint",
+    "Decision", "Event", "Head", "Heartbeat", "Incident", "Policy", "Preference", "Question", "Run", "SafeMode",
+    "SavedView",
 ]  # fmt: skip

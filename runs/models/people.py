@@ -62,6 +62,7 @@ class Decision(models.Model):
             models.UniqueConstraint(fields=["approval", "person"], name="decision_one_vote"),
             models.CheckConstraint(condition=Q(vote__in=["approve", "reject"]), name="decision_vote"),
         ]
+        indexes = [models.Index(fields=["at"], name="decision_at")]
 
     def __str__(self) -> str:
         return f"{self.person} {self.vote}"
