@@ -36,6 +36,10 @@ runs or more of mixed agents, and a person who decides in a browser, go on durin
 took effect: processes that died or stood still at the place, connections that a cut touched or that waited in a COMMIT,
 requests that met a fault of the service; for what is broken as a whole, how often runs were under way.
 """
+OTHERS = {
+    "unintended": "effects before their intent was committed", "false": "verdicts of never started over an effect",
+    "unseen": "wrong presumptions without an incident", "ahead": "events dated after their commit",
+}  # fmt: skip
 FUZZED = {"frozen": "workers frozen", "takeovers": "leases taken over", "seconds": "seconds of work"}
 HOLE = """The row *sending: the hole that stays*: a worker frozen between its last look at its lease and the first
 byte of its request sends late, and nothing on our side can stop it. A key closes it (class keyed). For findable and
@@ -65,6 +69,7 @@ def chaos(suite: dict[str, Any]) -> list[str]:
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     names = ("lost", "duplicated", "stuck", "stale")
     totals = ", ".join(f"{name} {_zero(_total(rows), name)}" for name in names)
+    others = ", ".join(f"{text} {sum(row[name] for row in rows)}" for name, text in OTHERS.items())
     bound = 3 / max(1, sum(row["executed"] for row in rows))
     columns = "fault | where | trials | fired | expected | executed | lost | duplicated | stuck | stale | late"
     lines = [
@@ -72,6 +77,7 @@ def chaos(suite: dict[str, Any]) -> list[str]:
         f"{about['cells']} of {about['of']} cells, {sum(row['fired'] for row in rows)} faults,",
         f"{kills} of them processes killed at a named place.",
         f"**{totals}**: a lost or repeated effect in less than {bound:.1%} (95 %).",
+        f"Of the same: {others}.",
         f"Seconds to the end: {_spread(times)} (p50, p95, most).", "",
         f"| {columns} | unknown: host | person | wrong | to the end, s: p50 | p95 | most |", "|---" * 17 + "|",
     ]  # fmt: skip
