@@ -42,9 +42,9 @@ def merge(
         if by_me:
             merged[key] = new
         if by_them or by_me:
-            told = (_words(key, value) for value in (old, other, new))
+            told = _words(key, old), _words(key, other), _words(key, new)
             clash = by_them and by_me and other != new
-            found.append(Difference(_subject(key), _what(key), *told, clash=clash, by_them=by_them, by_me=by_me))
+            found.append(Difference(_subject(key), _what(key), *told, clash, by_them, by_me))
     return unflat(merged, theirs), sorted(found, key=lambda one: not one.clash)
 
 
