@@ -21,8 +21,10 @@ from django.template.loader import render_to_string
 
 from runs import notify
 from runs.engine.canonical import digest
-from runs.queries import inbox, runs
+from runs.journal.lease import now
+from runs.queries import inbox, run_list, runs
 from runs.queries.preferences import Preferences, chosen, from_browser
+from runs.queries.run_filter import Filter
 from runs.queries.timeline import BATCH, timeline
 from runs.queries.viewer import Viewer
 
@@ -45,6 +47,7 @@ class Watcher(AsyncWebsocketConsumer):
     """What all sockets have in common: who looks, when to look, how to end."""
 
     group = notify.INBOX
+    poll = POLL  # seconds
 
     async def connect(self) -> None:
         """Join the group first, then read: what is written in between comes by the nudge."""
@@ -91,7 +94,7 @@ class Watcher(AsyncWebsocketConsumer):
 
     async def _poll(self) -> None:
         while True:
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(self.poll)
             if not await self.look():
                 return
             await self.send(text_data="{}")  # a sign of life: silence tells the page that the line is dead
@@ -188,3 +191,42 @@ class InboxWatcher(Watcher):
             return [], False
         self.shown = now
         return [{"html": html}], False
+
+
+class RunsWatcher(Watcher):
+    """The runs that stand in a list, the numbers above it, and how many have come since. Nothing nudges it.
+
+    The address holds the filter of the page, `run` for each of its rows and, on the first page, `top`: its newest run.
+    """
+
+    group = "runs"
+    poll = 2.0
+
+    def begin(self) -> None:
+        """The filter, and what is in view."""
+        given = parse_qs(self.scope.get("query_string", b"").decode("latin-1"))
+        self.wanted = Filter.of({name: values[0] for name, values in given.items()})
+        numbers = [text for text in given.get("run", []) if text.isascii() and text.isdigit() and len(text) < 19]
+        self.ids = [int(text) for text in numbers[: run_list.PAGE]]
+        top = given.get("top", [""])[0]
+        self.top = int(top) if top.isascii() and top.isdigit() and len(top) < 19 else None
+        self.shown: dict[Any, str] = {}
+
+    def frames(self) -> tuple[list[Frame], bool]:
+        """What looks different from what was sent last; the time of the look comes along."""
+        viewer, clock = self.viewer(), now()
+        counts = run_list.counts_of(self.wanted, clock)
+        newer = run_list.newer(self.wanted, self.top, clock) if self.top is not None else 0
+        rows = run_list.rows_of(run_list.runs_of(Filter(), clock).filter(pk__in=self.ids))
+        context = {
+            "viewer": viewer, "clock": clock, "wanted": self.wanted, "newer": newer, "oob": True,
+            "all_address": self.wanted.but(status="").address,
+            "counts": counts if self._differs("counts", counts) else None,
+            "says_newer": self._differs("newer", newer),
+            "rows": [row for row in rows if self._differs(row.run.pk, row.looks(clock))],
+        }  # fmt: skip
+        return [{"html": render_to_string("runs/page.html#frame", context)}], False
+
+    def _differs(self, what: Any, now: Any) -> bool:
+        was, self.shown[what] = self.shown.get(what), now
+        return was != now

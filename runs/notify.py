@@ -15,7 +15,7 @@ from kombu.exceptions import OperationalError
 from runs.loops import run_soon
 
 log = logging.getLogger(__name__)
-ADVANCE, WATCH = "runs.advance", "runs.watch"
+ADVANCE, WATCH, BULK = "runs.advance", "runs.watch", "runs.bulk"
 GAP = 0.02  # seconds; a frame of a screen is about as long
 _lock = threading.Lock()
 _waiting: dict[str, tuple[int, int] | None] = {}
@@ -48,11 +48,16 @@ def wake_watch(run: int, turn: int, ordinal: int) -> None:
     run_soon(asyncio.to_thread(_publish, WATCH, run, turn, ordinal))
 
 
+def wake_bulk(bulk: int) -> None:
+    """Ask for a worker to go on with an act on many runs."""
+    run_soon(asyncio.to_thread(_publish, BULK, bulk))
+
+
 def _publish(task: str, *args: int) -> None:
     try:
         current_app.send_task(task, args=args, ignore_result=True, retry=False)
     except (OperationalError, OSError) as error:
-        log.warning("no %s for run %s, the sweep will find it: %s", task, args[0], error)
+        log.warning("no %s for %s, the sweep will find it: %s", task, args[0], error)
 
 
 def nudge(to: str, run: int, seq: int) -> None:

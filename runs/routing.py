@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs.consumers import InboxWatcher, RunWatcher
+from runs.consumers import InboxWatcher, RunsWatcher, RunWatcher
 
 websocket_urlpatterns = [
     path("ws/runs/<int:run_id>/", RunWatcher.as_asgi()),
+    path("ws/runs/", RunsWatcher.as_asgi()),
     path("ws/inbox/", InboxWatcher.as_asgi()),
 ]

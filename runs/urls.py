@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import path, register_converter
 
-from runs.views import account, decisions, health, inbox, incidents, run_list, runs, safe_mode, starting
+from runs.views import account, bulk, decisions, health, inbox, incidents, run_list, runs, safe_mode, starting
 
 ACTS = "|".join(runs.ACTS)
 
@@ -32,6 +32,11 @@ urlpatterns = [
     path("password", account.password, name="password"),
     path("", inbox.inbox, name="inbox"),
     path("runs", run_list.run_list, name="runs"),
+    path("runs/export.csv", run_list.export_csv, name="runs-csv"),
+    path("runs/export.jsonl", run_list.export_jsonl, name="runs-jsonl"),
+    path("runs/bulk", bulk.bulk_new, name="bulk-new"),
+    path("runs/bulk/<int:bulk_id>", bulk.bulk_page, name="bulk"),
+    path("runs/bulk/<int:bulk_id>/stop", bulk.bulk_stop, name="bulk-stop"),
     path("runs/new", starting.new, name="new"),
     path("runs/new/<slug:slug>", starting.new_run, name="new-run"),
     path("runs/<int:run_id>", runs.run, name="run"),

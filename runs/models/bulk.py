@@ -6,6 +6,7 @@ from django.db.models import Q
 
 from runs.models.runs import Run
 
+MOST = 1000  # runs at once; who has more narrows the filter
 KINDS = ("pause", "cancel")
 RESULTS = ("", "done", "skipped", "refused", "left")
 

@@ -1,12 +1,11 @@
-"""The list of runs, and the head of one run: how it stands, why, and what a person can do now."""
+"""The head of one run: how it stands, why, and what a person can do now."""
 
 import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Count, Prefetch, Q, TextField
+from django.db.models import Prefetch, Q, TextField
 from django.db.models.functions import Cast
-from django.utils.translation import gettext as _
 
 from runs.engine.limits import Limits
 from runs.engine.machines import RUN_ENDS, RUN_STOPS, STOP_REASONS
@@ -14,61 +13,8 @@ from runs.engine.state import RunState
 from runs.journal.integrity import Tampered, check_head
 from runs.models import Agent, AgentVersion, Approval, Call, Event, Incident, Question, Run
 from runs.queries import words
-from runs.queries.believed import believed
 from runs.queries.display import visible
 from runs.queries.viewer import Viewer
-
-PAGE = 50
-FILTERS: dict[str, tuple[str, ...]] = {
-    "active": ("queued", "running", "cancelling"),
-    "waiting": ("waiting_approval", "waiting_input", "paused"),
-    "stopped": RUN_STOPS,
-    "succeeded": ("succeeded",),
-    "failed": ("failed",),
-    "cancelled": ("cancelled",),
-}
-
-
-@dataclass
-class RunRow:
-    """A run in the list."""
-
-    run: Run
-    sign: words.Sign
-    turns: int
-    calls: int
-    cause: Any
-
-
-@dataclass
-class RunList:
-    """A page of runs; `older` is the id to go on from."""
-
-    rows: list[RunRow]
-    counts: dict[str, int]
-    total: int
-    older: int | None
-
-
-def run_list(status: str = "", before: int | None = None) -> RunList:
-    """Newest first, keyset pages of `PAGE`; `status` is a key of `FILTERS` or empty for all."""
-    by_status = dict(Run.objects.order_by().values_list("status").annotate(n=Count("pk")))
-    counts = {name: sum(by_status.get(s, 0) for s in group) for name, group in FILTERS.items()}
-    runs = Run.objects.select_related("agent_version__agent", "starter").order_by("-pk")
-    if status in FILTERS:
-        runs = runs.filter(status__in=FILTERS[status])
-    if before is not None:
-        runs = runs.filter(pk__lt=before)
-    found = list(runs[: PAGE + 1])
-    rows = [_row(run) for run in found[:PAGE]]
-    return RunList(rows, counts, sum(counts.values()), rows[-1].run.pk if len(found) > PAGE else None)
-
-
-def _row(run: Run) -> RunRow:
-    state = believed(run)
-    if state is None:
-        return RunRow(run, words.RUN[run.status], 0, 0, _("Its state cannot be read here: open it to see why."))
-    return RunRow(run, words.RUN[run.status], state.n.turns, state.n.calls, cause(run, state))
 
 
 def cause(run: Run, state: RunState) -> Any:
@@ -251,4 +197,4 @@ def agents() -> list[tuple[Agent, AgentVersion]]:
     ]
 
 
-__all__ = ["FILTERS", "Head", "RunList", "acts", "agents", "event_payload", "find_run", "head", "run_list"]
+__all__ = ["Head", "acts", "agents", "event_payload", "find_run", "head"]

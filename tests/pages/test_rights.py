@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from django.urls import get_resolver
 
+from runs.actions.bulk import begin
 from runs.models import Run
-from tests.pages.story import Story, browser, opened
+from tests.pages.story import Story, browser, opened, person
 
 PEOPLE = ("", "stranger", "auditor", "admin", "operator", "reviewer")
 ALL = {"": 302, "stranger": 404, "auditor": 200, "admin": 200, "operator": 200, "reviewer": 200}
@@ -23,6 +24,11 @@ ROUTES: dict[str, tuple[dict[str, int] | None, dict[str, int] | None]] = {
     "password": (ALL, ALL | dict.fromkeys(PEOPLE[2:], 422)),
     "inbox": (ALL, None),
     "runs": (ALL, None),
+    "runs-csv": (ALL, None),
+    "runs-jsonl": (ALL, None),
+    "bulk-new": (OPERATORS, OPERATORS | {"operator": 422, "reviewer": 422}),
+    "bulk": (ALL, None),
+    "bulk-stop": (None, OPERATORS | {"operator": 302, "reviewer": 409}),
     "new": (OPERATORS, None),
     "new-run": (OPERATORS, OPERATORS | {"operator": 422, "reviewer": 422}),
     "run": (ALL, None),
@@ -69,7 +75,10 @@ def addresses(asked: Story, service: Any) -> dict[str, str]:
         for n in ("note", "pause", "resume", "cancel", "extend", "give-up", "sign-off")
     }
     approval = f"/approvals/{asked.approval.pk}"
+    many = begin(person=person("operator"), kind="pause", why="", chosen={run: asked.run.status}, request_key="many")
     return acts | {
+        "runs-csv": "/runs/export.csv", "runs-jsonl": "/runs/export.jsonl", "bulk-new": "/runs/bulk",
+        "bulk": f"/runs/bulk/{many.pk}", "bulk-stop": f"/runs/bulk/{many.pk}/stop",
         "sign-in": "/sign-in", "sign-out": "/sign-out", "password": "/password", "inbox": "/", "runs": "/runs",
         "new": "/runs/new", "new-run": "/runs/new/refund", "run": f"/runs/{run}", "event": f"/runs/{run}/events/1",
         "attest": asked.place, "approval": approval, "approve": f"{approval}/approve", "reject": f"{approval}/reject",
@@ -117,8 +126,6 @@ def test_a_refusal_says_which_group_is_needed_and_gives_an_id(seeded: None) -> N
 
 
 def test_a_stranger_is_led_back_after_signing_in_but_never_to_another_place(seeded: None) -> None:
-    from tests.pages.story import person
-
     someone = person("auditor")
     someone.set_password("right")
     someone.save()
@@ -139,8 +146,6 @@ def test_the_sign_in_page_names_the_demo_people_and_no_password(seeded: None, se
 def test_a_form_without_its_token_is_refused_with_a_page(asked: Story) -> None:
     from django.test import Client
 
-    from tests.pages.story import person
-
     client = Client(enforce_csrf_checks=True)
     client.force_login(person("reviewer"))
     answer = client.post(f"/approvals/{asked.approval.pk}/approve", {"digest": asked.approval.digest})
@@ -150,8 +155,6 @@ def test_a_form_without_its_token_is_refused_with_a_page(asked: Story) -> None:
 
 
 def test_django_admin_shows_runs_and_changes_nothing(asked: Story) -> None:
-    from tests.pages.story import person
-
     boss = person("admin")
     boss.is_staff = boss.is_superuser = True
     boss.save()
