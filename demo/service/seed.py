@@ -25,7 +25,7 @@ ORDERS = (
 )
 # Trials with many runs at once need orders that do not share a refundable total.
 BULK = tuple(
-    (f"O-{n}", "C-7", "delivered", "2025-02-01", 1, (("LAMP-08", "Floor lamp", 1, 10000),)) for n in range(5001, 5201)
+    (f"O-{n}", "C-7", "delivered", "2025-02-01", 1, (("LAMP-08", "Floor lamp", 1, 10000),)) for n in range(5001, 7001)
 )
 
 # id, order, status, carrier, note, version
