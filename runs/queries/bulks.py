@@ -98,6 +98,11 @@ class Line:
     goal: str
     said: str
 
+    @property
+    def stands(self) -> Any:
+        """How the run stands now."""
+        return words.RUN[self.item.run.status].word
+
 
 @dataclass
 class Sheet:
@@ -141,7 +146,7 @@ def _line(item: BulkItem) -> Line:
 def _said(item: BulkItem) -> str:
     if item.result == "skipped":
         was, is_now = words.RUN[item.seen].word, words.RUN[item.said].word
-        return _("It stood as “{was}” when it was chosen, and stands as “{now}” now.").format(was=was, now=is_now)
+        return _("It was “{was}” when it was chosen, and “{now}” when its turn came.").format(was=was, now=is_now)
     if item.result == "done" and item.said:
         return _("It stood so already.")
     return item.said

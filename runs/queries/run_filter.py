@@ -29,7 +29,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 GROUP_WORDS: dict[str, Any] = {
     "active": gettext_lazy("Running"),
-    "waiting": gettext_lazy("Wait for an answer"),
+    "waiting": gettext_lazy("Waiting"),
     "paused": gettext_lazy("Paused"),
     "stopped": gettext_lazy("Stopped"),
     "succeeded": gettext_lazy("Succeeded"),

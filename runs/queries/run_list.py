@@ -1,5 +1,6 @@
 """The list of runs: one page by keyset, with counts by state, and what is new or different since it was drawn."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from runs.queries.run_cause import calls_in_hand, cause_of
 from runs.queries.run_filter import GROUP_WORDS, GROUPS, Filter
 
 PAGE = 50
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
 READOUTS: dict[str, tuple[str, str]] = {  # tone and icon of each group
     "active": ("accent", "running"),
     "waiting": ("caution", "waiting"),
@@ -44,6 +46,11 @@ class RunRow:
     goal: str
     cause: str
     state: RunState | None
+
+    @property
+    def chinese(self) -> bool:
+        """Whether the goal is set in Chinese: it needs other line heights."""
+        return CHINESE.search(self.goal) is not None
 
     @property
     def last(self) -> int:

@@ -28,8 +28,10 @@ def _plain(us: int) -> str:
 
 @register.filter
 def duration(ms: int) -> str:
-    """A duration in two parts at most: 0.2 s, 3 min 5 s, 2 h 10 min, 3 d 4 h."""
+    """A duration in two parts at most: 40 ms, 0.2 s, 3 min 5 s, 2 h 10 min, 3 d 4 h."""
     minutes = ms // 60_000
+    if 0 < ms < 100:
+        return _("{n} ms").format(n=ms)
     if minutes < 60:
         return took(ms) or _("{n} s").format(n=0)
     if minutes < 24 * 60:
