@@ -106,7 +106,7 @@ def resume(run_id: int, person: User) -> None:
         if stop is None and not draft.state.paused:
             raise Refused("The run is neither paused nor stopped.")
         if stop and stop.reason in BUDGETS:
-            raise Refused("A limit is used up: raise it first.")
+            raise Refused("A limit is used up: extend it first.")
         if stop and stop.reason == "unknown_effect":
             raise Refused("An effect is unknown: attest what happened first; the run then goes on by itself.")
         draft.state_fact(e.Resumed())
