@@ -25,6 +25,7 @@ from runs.journal.lease import now
 from runs.queries import inbox, run_list, runs
 from runs.queries.preferences import Preferences, chosen, from_browser
 from runs.queries.run_filter import Filter
+from runs.queries.shell import Shell, shell
 from runs.queries.timeline import BATCH, timeline
 from runs.queries.viewer import Viewer
 
@@ -57,6 +58,7 @@ class Watcher(AsyncWebsocketConsumer):
         self.poller: asyncio.Task[None] | None = None
         self.begin()
         self.preferences = Preferences()
+        self.frame: Shell | None = None
         # Rights stand before the accept in time, but the code of a refusal reaches a browser only after it.
         try:
             await database_sync_to_async(self.meet)()
@@ -64,7 +66,8 @@ class Watcher(AsyncWebsocketConsumer):
             await self.accept()
             await self.close(closed.code)
             return
-        await self._join()
+        for group in {self.group, notify.INBOX}:
+            await self._join(group)
         await self.accept()
         if await self.look():
             self.poller = asyncio.create_task(self._poll())
@@ -72,25 +75,27 @@ class Watcher(AsyncWebsocketConsumer):
     def begin(self) -> None:
         """Read what the address says."""
 
-    async def _join(self) -> None:
+    async def _join(self, group: str) -> None:
         try:
-            await self.channel_layer.group_add(self.group, self.channel_name)
+            await self.channel_layer.group_add(group, self.channel_name)
         except OSError as error:
-            log.warning("no nudges for a watcher of %s, polling alone: %s", self.group, error)
+            log.warning("no nudges for a watcher of %s, polling alone: %s", group, error)
 
     async def disconnect(self, code: int) -> None:
         """Leave."""
         if self.poller is not None:
             self.poller.cancel()
         with suppress(OSError):
-            await self.channel_layer.group_discard(self.group, self.channel_name)
+            for group in {self.group, notify.INBOX}:
+                await self.channel_layer.group_discard(group, self.channel_name)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Nothing is done over the socket: acts go by HTTP, with their token."""
 
     async def news(self, message: dict[str, Any]) -> None:
-        """A nudge."""
-        await self.look()
+        """A nudge; one that only the inbox needs changes nothing but the frame on other pages."""
+        to = message.get("to", self.group)
+        await self.look(page=to == self.group, around=to == notify.INBOX)
 
     async def _poll(self) -> None:
         while True:
@@ -99,19 +104,24 @@ class Watcher(AsyncWebsocketConsumer):
                 return
             await self.send(text_data="{}")  # a sign of life: silence tells the page that the line is dead
 
-    async def look(self) -> bool:
-        """Send everything that is new; False when the socket was closed."""
+    async def look(self, page: bool = True, around: bool = True) -> bool:
+        """Send everything that is new on the page and in the frame around it; False when the socket was closed."""
         async with self.turn:
             try:
-                more = True
+                more = page
                 while more:
                     frames, more = await database_sync_to_async(self._spoken_frames)()
-                    for frame in frames:
-                        await self.send(text_data=json.dumps(frame))
+                    await self._send(frames)
+                if around:
+                    await self._send(await database_sync_to_async(self._around)())
             except Closed as closed:
                 await self.close(closed.code)
                 return False
         return True
+
+    async def _send(self, frames: list[Frame]) -> None:
+        for frame in frames:
+            await self.send(text_data=json.dumps(frame))
 
     def viewer(self, first: bool = False) -> Viewer:
         """Who is looking, by the session as it stands now."""
@@ -130,6 +140,18 @@ class Watcher(AsyncWebsocketConsumer):
         viewer = self.viewer(first=True)
         accepted = dict(self.scope["headers"]).get(b"accept-language", b"").decode("latin-1")
         self.preferences = from_browser(self.scope.get("cookies", {}), accepted).over(chosen(viewer.person))
+
+    def _around(self) -> list[Frame]:
+        """Counts and warnings around the page, if they stand differently from the last ones sent."""
+        viewer = self.viewer()
+        with self.preferences.spoken():
+            found = shell(viewer)
+            if found == self.frame:
+                return []
+            self.frame = found
+            html = render_to_string("shell.html#frame", {"shell": found, "viewer": viewer, "oob": True})
+            mine = found.waiting if found.mine else 0
+            return [{"html": html, "waiting": mine, "title": found.title, "told": found.told}]
 
     def _spoken_frames(self) -> tuple[list[Frame], bool]:
         with self.preferences.spoken():
@@ -176,6 +198,15 @@ class RunWatcher(Watcher):
             head = {"head": runs.head(run, viewer)}
             found.append({"html": render_to_string("run/page.html#standing", common | head)})
         return found, more
+
+
+class ShellWatcher(Watcher):
+    """A page without news of its own: the frame around it is live all the same."""
+
+    def frames(self) -> tuple[list[Frame], bool]:
+        """Who looks is still asked each time."""
+        self.viewer()
+        return [], False
 
 
 class InboxWatcher(Watcher):

@@ -73,7 +73,7 @@ async def _tell(to: str, news: tuple[int, int] | None) -> None:
     layer = get_channel_layer()
     try:
         while news is not None:
-            message = {"type": "news", "run": news[0], "seq": news[1]}
+            message = {"type": "news", "to": to, "run": news[0], "seq": news[1]}
             await asyncio.wait_for(layer.group_send(to, message), 5)
             await asyncio.sleep(GAP)
             with _lock:  # looked at and let go in one step, or news in between would wait for ever

@@ -28,6 +28,12 @@ def groups_of(person: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
     return frozenset(person.groups.filter(name__in=GROUPS).values_list("name", flat=True))
 
 
+def admins(most: int = 3) -> list[str]:
+    """Who could change somebody's groups: names of a few active admins."""
+    found = User.objects.filter(is_active=True, groups__name="admin").order_by("username")
+    return list(found.values_list("username", flat=True)[:most])
+
+
 def may(person: AbstractBaseUser | AnonymousUser, act: str) -> bool:
     """Whether a person may do `act`, one of `ACTS`. Read anew each time: rights may have changed since."""
     return not ACTS[act].isdisjoint(groups_of(person))

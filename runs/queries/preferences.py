@@ -19,7 +19,7 @@ from django.utils.translation.trans_real import parse_accept_lang_header
 from runs.models import Preference
 
 LANGUAGE, THEME, ZONE = settings.LANGUAGE_COOKIE_NAME, "agentops-theme", "agentops-zone"
-THEMES = {"": _("As the system"), "light": _("Light"), "dark": _("Dark")}
+THEMES = {"": _("System"), "light": _("Light"), "dark": _("Dark")}
 FIELDS = ("language", "theme", "zone", "keys", "notify")
 
 

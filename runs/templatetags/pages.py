@@ -6,6 +6,7 @@ from typing import Any
 
 from django import template
 from django.templatetags.static import static
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
@@ -103,6 +104,15 @@ def left(seconds: int | None) -> str:
 def short(digest: str) -> str:
     """The beginning of a digest, in groups."""
     return " ".join(digest[i : i + 4] for i in range(0, 16, 4))
+
+
+@register.simple_tag
+def place_url(name: str) -> str:
+    """The address of a place; of the inbox while the place does not exist."""
+    try:
+        return reverse(name)
+    except NoReverseMatch:
+        return reverse("inbox")
 
 
 @register.simple_tag(takes_context=True)

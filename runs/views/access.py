@@ -15,10 +15,9 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from runs import rights
 from runs.actions.acting import Refused
-from runs.audit import safe_mode
 from runs.engine.events import UnknownEvent
 from runs.engine.state import UnreadableState
-from runs.queries import inbox, incidents
+from runs.queries.shell import places, shell
 from runs.queries.viewer import Viewer
 
 log = logging.getLogger("runs.pages")
@@ -90,7 +89,11 @@ PLACES = {
     "inbox": ("inbox", "approval", "question", "attest"),
     "incidents": ("incidents", "incident"),
     "health": ("health", "safe-mode"),
-    "": ("password",),
+    "overview": ("overview",),
+    "agents": ("agents", "agent"),
+    "tools": ("tools", "tool", "policies"),
+    "people": ("people", "person"),
+    "": ("password", "preferences"),
 }
 
 
@@ -103,15 +106,10 @@ def _place(request: Any) -> str:
 def show(request: Any, template: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
     """A page with its frame: who is looking, and how much waits."""
     viewer = getattr(request, "viewer", None)
-    sees = viewer is not None and viewer.may("see")
-    shell = {
-        "viewer": viewer if sees else None,
-        "inbox_count": inbox.count() if sees and "inbox_count" not in context else 0,
-        "incident_count": incidents.count() if sees else 0,
-        "place": _place(request),
-        "safe_mode": safe_mode.in_force() if sees else None,
-    }
-    return render(request, template, shell | context, status=status)
+    frame: dict[str, Any] = {"viewer": None, "place": ""}
+    if viewer is not None and viewer.may("see"):
+        frame = {"viewer": viewer, "place": _place(request), "shell": shell(viewer), "places": places()}
+    return render(request, template, frame | context, status=status)
 
 
 def refused(request: Any, error: Refused) -> HttpResponse:
@@ -120,7 +118,7 @@ def refused(request: Any, error: Refused) -> HttpResponse:
     if error.status == 404:
         return show(request, "404.html", {}, 404)
     if error.status == 403:
-        return show(request, "403.html", {"why": str(error)}, 403)
+        return show(request, "403.html", {"why": str(error), "admins": rights.admins()}, 403)
     return show(request, "refused.html", {"refused": error}, error.status)
 
 

@@ -1,4 +1,4 @@
-"""Sign in, sign out, change the password."""
+"""Sign in, sign out, change the password, choose how things are shown."""
 
 from typing import Any
 
@@ -12,12 +12,17 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
+from django_htmx.http import trigger_client_event
 
+from runs import rights
 from runs.actions.acting import Refused
+from runs.actions.preferences import choose
 from runs.forms import account as forms
+from runs.queries.preferences import LANGUAGE, THEME, Preferences, chosen, from_browser
 from runs.queries.viewer import Viewer
 from runs.views.access import absent, name_request, page, refused, show
 
+YEAR = 365 * 24 * 3600
 DEMO_PEOPLE = ("operator", "reviewer", "auditor", "admin")
 
 
@@ -78,3 +83,44 @@ def password(request: Any) -> HttpResponse:
         messages.success(request, _("Your password is changed. Other sessions of yours have ended."))
         return redirect("inbox")
     return show(request, "account/password.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page("see", "GET", "HEAD", "POST")
+def preferences(request: Any) -> HttpResponse:
+    """Language, theme, zone, keys, notices: kept with the person, so that every browser of theirs knows."""
+    browser = from_browser(request.COOKIES, request.headers.get("Accept-Language", ""))
+    kept = {"keys": True, "notify": False} | chosen(request.user)
+    form = forms.Choices(request.POST if request.method == "POST" else None, browser=browser, initial=kept)
+    if request.method == "POST" and form.is_valid():
+        choose(request.user, **form.cleaned_data)
+        with Preferences(form.cleaned_data["language"] or browser.language).spoken():
+            messages.success(request, _("Kept. It holds in every browser in which you sign in."))
+        return _remembered(redirect("preferences"), form.cleaned_data)
+    return show(request, "account/preferences.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@require_POST
+def look(request: Any) -> HttpResponse:
+    """The switches for language and theme; they work before signing in too, by cookies."""
+    name_request(request)
+    form = forms.Look(request.POST)
+    if not form.is_valid():
+        return refused(request, Refused("There is no such language or theme.", 422))
+    said = {name: form.cleaned_data[name] for name in ("language", "theme") if name in request.POST}
+    if request.user.is_authenticated and rights.may(request.user, "see"):
+        choose(request.user, **said)
+    answer = HttpResponse(status=204) if request.htmx else redirect(_safe(request, request.POST.get("next", "")))
+    if request.htmx:
+        trigger_client_event(answer, "look", said)
+    return _remembered(answer, said)
+
+
+def _remembered(answer: HttpResponse, said: dict[str, Any]) -> HttpResponse:
+    """Keep language and theme in cookies as well: the page to sign in comes before anybody is known."""
+    for name, cookie in (("language", LANGUAGE), ("theme", THEME)):
+        if said.get(name):
+            answer.set_cookie(cookie, said[name], max_age=YEAR, secure=settings.SESSION_COOKIE_SECURE, samesite="Lax")
+        elif name in said:
+            answer.delete_cookie(cookie, samesite="Lax")
+    return answer

@@ -3,26 +3,27 @@
 import logging
 from typing import Any
 
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.loader import render_to_string
 
-from runs.views.access import name_request
+from runs.queries.preferences import Preferences
+from runs.queries.viewer import Viewer
+from runs.views.access import name_request, show
 
 log = logging.getLogger("runs.pages")
 
 
-def _page(request: HttpRequest, status: int, template: str, why: str) -> HttpResponse:
+def _page(request: Any, status: int, template: str, why: str) -> HttpResponse:
+    """With the frame around it for somebody who may see it, so that they find their way."""
     name = name_request(request)
-    log.log(
-        logging.ERROR if status == 500 else logging.INFO,
-        "%s %s %s: %s %s",
-        name,
-        request.method,
-        request.path,
-        status,
-        why,
-    )
-    return render(request, template, status=status)
+    log.info("%s %s %s: %s %s", name, request.method, request.path, status, why)
+    try:
+        if not hasattr(request, "viewer") and request.user.is_authenticated:
+            request.viewer = Viewer.of(request.user)
+        return show(request, template, {}, status)
+    except (AttributeError, DatabaseError):  # refused before anybody was known, or while the database is away
+        return HttpResponse(render_to_string(template, {"request": request, "prefs": Preferences()}), status=status)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -41,8 +42,10 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500: the log has the traceback beside this id."""
-    return _page(request, 500, "500.html", "failed")
+    """500: the log has the traceback beside this id. The page asks nothing of the database: it may be what failed."""
+    log.error("%s %s %s: failed", name_request(request), request.method, request.path)
+    known = {"request": request, "prefs": getattr(request, "preferences", None) or Preferences()}
+    return HttpResponse(render_to_string("500.html", known), status=500)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "", **_kwargs: Any) -> HttpResponse:

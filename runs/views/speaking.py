@@ -1,13 +1,17 @@
 """Every page in its reader's language, theme and zone."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 
-from runs.queries.preferences import Preferences, chosen, from_browser
+from runs.queries.preferences import THEMES, Preferences, chosen, from_browser
+
+PICTURES = {"": "system", "light": "sun", "dark": "moon"}
 
 
 def preferences_of(request: HttpRequest) -> Preferences:
@@ -35,4 +39,9 @@ def speaking(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[H
 
 def frame(request: HttpRequest) -> dict[str, Any]:
     """Context processor: what the frame of every page needs, error pages included."""
-    return {"prefs": getattr(request, "preferences", None) or Preferences()}
+    return {
+        "prefs": getattr(request, "preferences", None) or Preferences(),
+        "languages": settings.LANGUAGES,
+        "themes": [(value, word, PICTURES[value]) for value, word in THEMES.items()],
+        "now": time.time_ns() // 1000,
+    }

@@ -1,18 +1,25 @@
 // The live page (reference/stack.md 3). A frame {"upto", "html"} holds cards newer than `upto`; one that is not newer is
 // dropped. A frame without `upto` replaces fragments by id and may come again. Reconnecting is reading: ?after=<upto>.
+// Others listen on document: "live:state" {state}, "live:frame" (the frame, after its swap).
 (() => {
-  const root = document.querySelector("[data-socket]");
+  const root = document.querySelector("main [data-socket]") || document.querySelector("[data-socket]");
   if (!root || !window.WebSocket || !window.htmx) return;
   const chip = document.querySelector("#live");
   const SILENCE = 20000; // the server says something every 5 s; a sleeping laptop's socket looks open and is not
   let upto = Number(root.dataset.upto || 0);
   let socket, timer, wait = 500, heard = 0, over = false;
 
-  const say = (state) => {
-    if (!chip || chip.dataset.state === state && !chip.hidden) return;
-    chip.hidden = false;
-    chip.dataset.state = state;
-    chip.textContent = chip.dataset[state];
+  // "ended": signed out, or no right any more. The seconds are drawn, not written: nobody wants them read out.
+  const say = (state, wait = 0) => {
+    if (chip) chip.dataset.wait = wait ? `, ${wait} s` : "";
+    if (document.documentElement.dataset.line === state) return;
+    document.documentElement.dataset.line = state;
+    if (chip) {
+      chip.hidden = false;
+      chip.dataset.state = state;
+      chip.textContent = chip.dataset[state];
+    }
+    document.dispatchEvent(new CustomEvent("live:state", { detail: { state } }));
   };
 
   const take = (frame) => {
@@ -22,7 +29,17 @@
       root.dataset.upto = upto;
     }
     if (frame.html) keeping(() => window.htmx.swap(root, frame.html, { swapStyle: "none" }));
+    document.dispatchEvent(new CustomEvent("live:frame", { detail: frame }));
   };
+
+  // A form that somebody types in is never swapped away: it stays, marked as old, and the server checks what it sends.
+  const typedIn = (field) => field === document.activeElement || field.type !== "hidden"
+    && (field.checked !== field.defaultChecked || "defaultValue" in field && field.value !== field.defaultValue);
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    if (![...event.target.querySelectorAll("input, textarea, select")].some(typedIn)) return;
+    event.detail.shouldSwap = false;
+    event.target.dataset.stale = "";
+  });
 
   // A card that is replaced stays as open, and as focused, as the reader had it.
   const keeping = (swap) => {
@@ -53,11 +70,17 @@
   };
 
   const closed = (code) => {
-    if (code >= 4400) { over = true; say("offline"); return; }
-    say(navigator.onLine ? "reconnecting" : "offline");
-    clearTimeout(timer);
-    timer = setTimeout(open, wait * (0.5 + Math.random()));
+    if (code >= 4400) { over = true; say("ended"); return; }
+    again(Date.now() + wait * (0.5 + Math.random()));
     wait = Math.min(wait * 2, 15000);
+  };
+
+  const again = (at) => {
+    const left = at - Date.now();
+    clearTimeout(timer);
+    if (left <= 0) { open(); return; }
+    say(navigator.onLine ? "reconnecting" : "offline", Math.ceil(left / 1000));
+    timer = setTimeout(again, Math.min(left, 1000), at);
   };
 
   const drop = () => {

@@ -22,6 +22,8 @@ ROUTES: dict[str, tuple[dict[str, int] | None, dict[str, int] | None]] = {
     "sign-in": (OPEN | dict.fromkeys(PEOPLE[1:], 302), OPEN | dict.fromkeys(PEOPLE, 422)),
     "sign-out": (None, dict.fromkeys(PEOPLE, 302)),
     "password": (ALL, ALL | dict.fromkeys(PEOPLE[2:], 422)),
+    "preferences": (ALL, ALL | dict.fromkeys(PEOPLE[2:], 302)),
+    "look": (None, dict.fromkeys(PEOPLE, 302)),
     "inbox": (ALL, None),
     "runs": (ALL, None),
     "runs-csv": (ALL, None),
@@ -85,7 +87,7 @@ def addresses(asked: Story, service: Any) -> dict[str, str]:
         "edit": f"{approval}/edit", "question": f"/questions/{asker.question.pk}",
         "answer": f"/questions/{asker.question.pk}/answer", "health": "/health", "safe-mode": "/safe-mode",
         "incidents": "/incidents", "incident": f"/incidents/{incident.pk}",
-        "admin-door": "/admin/login/",
+        "admin-door": "/admin/login/", "preferences": "/preferences", "look": "/look",
     }  # fmt: skip
 
 

@@ -97,14 +97,15 @@ async def watching(path: str, who: str = "auditor") -> AsyncIterator[Line]:
         await line.hang_up()
 
 
-async def frames(line: Line, quiet: float = 0.4) -> list[dict[str, Any]]:
-    """Everything until nothing comes for a while."""
+async def frames(line: Line, quiet: float = 0.4, around: bool = False) -> list[dict[str, Any]]:
+    """Everything about the page, or about the frame around it, until nothing comes for a while."""
     found = []
     while not await line.receive_nothing(timeout=quiet):
         message = await line.receive_output(5)
         if message["type"] == "websocket.close":
             return [*found, {"close": message["code"]}]
-        found.append(json.loads(message["text"]))
+        if ("waiting" in (frame := json.loads(message["text"]))) == around:
+            found.append(frame)
     return found
 
 
@@ -198,3 +199,24 @@ async def test_the_inbox_is_sent_again_only_when_it_looks_different(played: Stor
         assert await frames(line) == []
         await in_thread(lambda: Story("quitter").go())()
         assert "inbox-groups" in (await frames(line))[-1]["html"]
+
+
+@pytest.mark.parametrize("where", ["/ws/shell/", "/ws/inbox/", "/ws/runs/{}/"])
+async def test_every_page_hears_how_much_waits_for_its_viewer(played: Story, where: str) -> None:
+    path = where.format(played.run.pk)
+    async with watching(path, "operator") as mine, watching(path, "auditor") as theirs:
+        first = await frames(mine, around=True)
+        assert [(frame["waiting"], frame["title"]) for frame in first] == [(1, "(1) ")]
+        assert "count-inbox" in first[0]["html"] and first[0]["told"] == "1 item waits for you"
+        assert [(f["waiting"], f["title"]) for f in await frames(theirs, around=True)] == [(0, "")]
+        await in_thread(lambda: Story("quitter").go())()
+        assert (await frames(mine, around=True))[-1]["waiting"] == 2
+        assert "2 items wait for a person" in (await frames(theirs, around=True))[-1]["html"]
+
+
+async def test_a_socket_speaks_its_viewer_s_language(played: Story) -> None:
+    from runs.models import Preference
+
+    await in_thread(Preference.objects.create)(person=await in_thread(person)("operator"), language="zh-hans")
+    async with watching("/ws/shell/", "operator") as line:
+        assert len(await frames(line, around=True)) == 1
