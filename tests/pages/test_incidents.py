@@ -15,11 +15,11 @@ from tests.pages.story import Story, browser, counted, opened
 
 
 def test_an_incident_is_shown_in_the_frame_on_its_run_and_on_a_page_of_its_own(asked: Story) -> None:
-    assert "/incidents" not in browser("operator").get("/").content.decode(), "no place for what does not exist"
+    assert "is open" not in browser("operator").get("/").content.decode(), "no number for what does not exist"
     incident = opened(asked)
     for path in ("/", asked.page, "/incidents", f"/incidents/{incident.pk}"):
         page = browser("auditor").get(path).content.decode()
-        assert 'href="/incidents"' in page, path
+        assert 'href="/incidents"' in page and ", 1 is open" in page, path
     page = browser("auditor").get(f"/incidents/{incident.pk}").content.decode()
     assert "it turned out ok" in page and "Refund €80.00" in page and "Operators and admins close incidents." in page
     assert f"/incidents/{incident.pk}" in browser("auditor").get(asked.page).content.decode()
