@@ -29,8 +29,11 @@ class Styled(forms.Form):
                 field.widget.attrs.setdefault("class", "input")
 
     def full_clean(self) -> None:
-        """Mark what is wrong for assistive software too."""
+        """Mark what is wrong for assistive software too, and lead the focus to the first of it."""
         super().full_clean()
+        wrong = [self.fields[name].widget for name in self.errors if name in self.fields and not self[name].is_hidden]
+        for widget in wrong[:1]:
+            widget.attrs["autofocus"] = True
         for name in self.errors:
             if name in self.fields:
                 self.fields[name].widget.attrs |= {"aria-invalid": "true", "aria-describedby": f"id_{name}-error"}

@@ -7,45 +7,69 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from runs.forms.acts import limits_of
+from runs.engine.limits import Limits
+from runs.forms.acts import MINUTE, limits_of
 from runs.forms.base import Styled, Text
+from runs.queries.goals import composed
+
+LIMITS: tuple[tuple[str, Any, Any], ...] = (
+    ("turns", _("At most turns"), _("How often the model is asked. This version's default: {n}.")),
+    ("calls", _("At most calls"), _("How many tool calls may begin. This version's default: {n}.")),
+    ("minutes", _("At most minutes of work"), _("Models and tools at work; waiting for people does not count."
+                                                " This version's default: {n}.")),
+)  # fmt: skip
 
 
 class Start(Styled):
     """Start a run of one agent: its goal, inputs, facts and limits."""
 
     request_key = forms.CharField(widget=forms.HiddenInput, max_length=64)
-    goal = Text(label=_("Goal"), help_text=_("What the run is to reach, in your own words."))
+    goal = Text(
+        label=_("Goal"), rows=3, help_text=_("What the run is to reach, in your own words."),
+        error_messages={"required": _("Say what the run is to reach.")},
+    )  # fmt: skip
+    criteria = Text(
+        label=_("Success criteria"), rows=2, required=False,
+        help_text=_("One a line: by what one sees that it was reached."),
+    )  # fmt: skip
+    non_goals = Text(
+        label=_("Non-goals"), rows=2, required=False, help_text=_("One a line: what it is not about, and must leave.")
+    )
+    unattended = forms.BooleanField(
+        label=_("Nobody watches this run"), required=False, help_text=_("Whatever would ask a person is denied.")
+    )
 
-    def __init__(self, definition: Mapping[str, Any], data: Any = None) -> None:
-        """`definition` is the agent version's."""
+    def __init__(self, definition: Mapping[str, Any], data: Any = None, *, example: bool = False) -> None:
+        """`definition` is the agent version's; with `example` the fields hold its example."""
         self.definition = definition
-        initial = {"goal": definition.get("example_goal", ""), "request_key": uuid.uuid4().hex}
-        initial |= {f"input_{f['name']}": f.get("example", "") for f in definition.get("inputs", [])}
-        initial |= {f"fact_{n}": f.get("example", "") for n, f in definition.get("facts", {}).items()}
-        super().__init__(data, initial=initial)
+        super().__init__(data, initial={"request_key": uuid.uuid4().hex} | (_example(definition) if example else {}))
         for field in definition.get("inputs", []):
-            trusted = field.get("trusted", False)
-            told = _("Trusted: the agent may rely on it.") if trusted else _("Untrusted: data, never an instruction.")
-            self.fields[f"input_{field['name']}"] = Text(
-                label=field.get("label", field["name"]), required=field.get("required", True), help_text=told,
-                rows=1 if trusted else 3,
-            )  # fmt: skip
+            self._add_input(field)
         for name, fact in definition.get("facts", {}).items():
-            told = _("A fact that you state as the host; the model cannot change it.")
-            self.fields[f"fact_{name}"] = forms.CharField(label=fact.get("label", name), required=False, help_text=told)
-        for name, label in (
-            ("turns", _("At most turns")),
-            ("calls", _("At most calls")),
-            ("minutes", _("At most minutes of work")),
-        ):
-            self.fields[f"limit_{name}"] = forms.IntegerField(label=label, required=False, min_value=1)
-        self.fields["unattended"] = forms.BooleanField(
-            label=_("Nobody watches this run"), required=False, help_text=_("Whatever would ask a person is denied.")
-        )
-        for name in self.fields:
-            if name.startswith(("fact_", "limit_")):
-                self.fields[name].widget.attrs["class"] = "input"
+            self.fields[f"fact_{name}"] = forms.CharField(
+                label=fact.get("label", name), required=False, widget=_line(fact.get("example", ""))
+            )
+        self._add_limits(Limits.load(dict(definition.get("limits", {}))))
+
+    def _add_input(self, field: Mapping[str, Any]) -> None:
+        trusted, label = bool(field.get("trusted", False)), field.get("label", field["name"])
+        lacking = _("Fill in: {what}.").format(what=label)
+        found = Text(
+            label=label, required=field.get("required", True), rows=1 if trusted else 3,
+            error_messages={"required": lacking},
+        )  # fmt: skip
+        found.widget.attrs["placeholder"] = field.get("example", "")
+        found.trusted = trusted  # type: ignore[attr-defined]
+        self.fields[f"input_{field['name']}"] = found
+
+    def _add_limits(self, bounds: Limits) -> None:
+        defaults = {"turns": bounds.turns, "calls": bounds.calls, "minutes": bounds.ms // MINUTE}
+        for name, label, told in LIMITS:
+            field = forms.IntegerField(
+                label=label, required=False, min_value=1, max_value=1_000_000, help_text=told.format(n=defaults[name])
+            )
+            field.widget.attrs |= {"class": "input", "placeholder": str(defaults[name])}
+            self.fields[f"limit_{name}"] = field
 
     def group(self, prefix: str) -> list[forms.BoundField]:
         """The fields of one kind, for the page."""
@@ -66,14 +90,36 @@ class Start(Styled):
         """Bounds, all optional."""
         return self.group("limit_")
 
+    @property
+    def limits_touched(self) -> bool:
+        """Whether the fold with the limits must stand open: something in it was typed, or is wrong."""
+        named = [field.name for field in self.limits] + ["unattended"]
+        return self.is_bound and any(name in self.errors or self.data.get(name) for name in named)
+
+    @property
+    def wrong(self) -> list[forms.BoundField]:
+        """The fields that need another look, in the order of the page."""
+        return [self[name] for name in self.fields if name in self.errors and not self[name].is_hidden]
+
     def given(self) -> dict[str, Any]:
         """What `start_run` takes, empty values left out."""
         data = self.cleaned_data
         return {
-            "goal": data["goal"], "inputs": _stripped(data, "input_"), "facts": _stripped(data, "fact_"),
+            "goal": composed(data["goal"], data["criteria"], data["non_goals"]),
+            "inputs": _stripped(data, "input_"), "facts": _stripped(data, "fact_"),
             "limits": limits_of({k: v for k, v in data.items() if k.startswith("limit_")}),
             "unattended": data["unattended"], "request_key": data["request_key"],
         }  # fmt: skip
+
+
+def _example(definition: Mapping[str, Any]) -> dict[str, Any]:
+    inputs = {f"input_{f['name']}": f.get("example", "") for f in definition.get("inputs", [])}
+    facts = {f"fact_{name}": fact.get("example", "") for name, fact in definition.get("facts", {}).items()}
+    return {"goal": definition.get("example_goal", "")} | inputs | facts
+
+
+def _line(example: str) -> forms.TextInput:
+    return forms.TextInput(attrs={"class": "input", "placeholder": example})
 
 
 def _stripped(data: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -143,13 +143,14 @@ def agent_sheet(slug: str, number: int | None = None) -> AgentSheet | None:
     by_status = dict(runs.filter(started_at__gte=_since()).order_by().values_list("status").annotate(n=Count("pk")))
     return AgentSheet(
         agent, version, version == versions[0][0], versions,
-        [_use(content, str(tool)) for tool in version.definition.get("tools", [])],
+        [tool_use(content, str(tool)) for tool in version.definition.get("tools", [])],
         _limits(version.definition.get("limits", {})), Outcomes.of(by_status),
         [(run, words.RUN[run.status]) for run in runs.order_by("-pk")[:RECENT]],
     )  # fmt: skip
 
 
-def _use(content: Mapping[str, Any], name: str) -> ToolUse:
+def tool_use(content: Mapping[str, Any], name: str) -> ToolUse:
+    """What a policy's content says about a tool."""
     known = spec(name)
     off = name in content.get("off", []) or "*" in content.get("off", [])
     sign = SWITCH[True] if off else VERDICT[content.get("defaults", {}).get(name, "ask")]

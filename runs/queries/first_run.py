@@ -31,8 +31,8 @@ def greeting(viewer: Viewer) -> Greeting | None:
 
 
 def is_demo(slug: str) -> bool:
-    """Whether an agent belongs to a package that is for show."""
-    return slug in catalog().demo
+    """Whether an agent is for show beside others that are not; where all are, the frame of the page says so once."""
+    return slug in catalog().demo and catalog().demo != catalog().agents.keys()
 
 
 def any_demo() -> bool:

@@ -4,14 +4,14 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Prefetch, Q, TextField
+from django.db.models import Q, TextField
 from django.db.models.functions import Cast
 
 from runs.engine.limits import Limits
 from runs.engine.machines import RUN_ENDS, RUN_STOPS, STOP_REASONS
 from runs.engine.state import RunState
 from runs.journal.integrity import Tampered, check_head
-from runs.models import Agent, AgentVersion, Approval, Call, Event, Incident, Question, Run
+from runs.models import Approval, Call, Event, Incident, Question, Run
 from runs.queries import words
 from runs.queries.display import visible
 from runs.queries.viewer import Viewer
@@ -189,12 +189,4 @@ def event_payload(run_id: int, seq: int) -> Event | None:
     return Event.objects.filter(run=run_id, seq=seq).select_related("person").first()
 
 
-def agents() -> list[tuple[Agent, AgentVersion]]:
-    """Every agent with the version that new runs start with: two queries."""
-    versions = Prefetch("versions", AgentVersion.objects.order_by("-number"))
-    return [
-        (agent, agent.versions.all()[0]) for agent in Agent.objects.prefetch_related(versions) if agent.versions.all()
-    ]
-
-
-__all__ = ["Head", "acts", "agents", "event_payload", "find_run", "head"]
+__all__ = ["Head", "acts", "event_payload", "find_run", "head"]
