@@ -47,9 +47,9 @@ class Tab:
 
     def sign_in(self) -> Tab:
         self.page.goto(self.url)
-        self.page.get_by_label("Username").fill(self.name)
-        self.page.get_by_label("Password").fill(PASSWORD)
-        self.page.get_by_role("button", name="Sign in").click()
+        self.page.locator("[name=username]").fill(self.name)  # not by its label: in any language
+        self.page.locator("[name=password]").fill(PASSWORD)
+        self.page.locator("main form button").click()
         return self
 
 
