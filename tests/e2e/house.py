@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from html import unescape
 
 from tests.stack import Person, Stack, until
 
@@ -50,6 +52,15 @@ def question(stack: Stack, run: int) -> int:
     )
 
 
+def bulk(stack: Stack, preview: str) -> str:
+    """Do to many runs what a preview shows; the address of what became of it."""
+    page = signed_in(stack, "operator").get(preview).text
+    hidden = re.findall(r'<input type="hidden" name="([a-z_]+)" value="([^"]*)"', page)
+    answer = signed_in(stack, "operator").post(preview, {name: unescape(value) for name, value in hidden})
+    assert answer.status_code == 302, answer.text[:500]
+    return str(answer.headers["Location"])
+
+
 def furnished(stack: Stack) -> dict[str, str]:
     """Name -> address of every page and of the states that look different. A name is a route's, or `route:state`.
 
@@ -67,11 +78,13 @@ def furnished(stack: Stack) -> dict[str, str]:
     asker = start(stack, "asker", **ORDER)
     declined = start(stack, "refund", "Look at a refusal.", input_amount="9.00", **ORDER)
     decide(stack, number(declined), "reject", why="Not this customer.", then="stop")
+    many = f"/runs/bulk?act=pause&run={number(start(stack, 'refund', 'Look at a pause.', **ORDER))}&run={number(done)}"
     refused = stack.sql("SELECT id FROM runs_approval WHERE run_id = %s", (number(declined),))[0]["id"]
     lost = until(lambda: stack.sql("SELECT turn, ordinal FROM runs_call WHERE status = 'unknown'"), what="unknown")[0]
     incident = until(lambda: stack.sql("SELECT id FROM runs_incident"), 30, what="the incident")[0]["id"]
     return {
         "inbox": "/", "runs": "/runs", "new": "/runs/new", "new-run": "/runs/new/refund",
+        "bulk-new": many, "bulk": bulk(stack, many),
         "run": waiting, "run:done": done, "run:unknown": unknown, "run:declined": declined, "run:incident": late,
         "event": f"{done}/events/1", "approval": f"/approvals/{asked(stack, number(waiting))['id']}",
         "approval:decided": f"/approvals/{refused}", "question": f"/questions/{question(stack, number(asker))}",
