@@ -100,7 +100,7 @@ PLACES = {
 def _place(request: Any) -> str:
     """Which of the places in the frame this page belongs to."""
     name = getattr(request.resolver_match, "url_name", "")
-    return next((place for place, names in PLACES.items() if name in names), "runs")
+    return next((place for place, names in PLACES.items() if name in names), "runs" if name else "")
 
 
 def show(request: Any, template: str, context: dict[str, Any], status: int = 200) -> HttpResponse:

@@ -4,21 +4,18 @@
 (() => {
   const root = document.querySelector("main [data-socket]") || document.querySelector("[data-socket]");
   if (!root || !window.WebSocket || !window.htmx) return;
-  const chip = document.querySelector("#live");
+  const chip = document.querySelector("#live") || document.createElement("span");
   const SILENCE = 20000; // the server says something every 5 s; a sleeping laptop's socket looks open and is not
   let upto = Number(root.dataset.upto || 0);
   let socket, timer, wait = 500, heard = 0, over = false;
 
   // "ended": signed out, or no right any more. The seconds are drawn, not written: nobody wants them read out.
   const say = (state, wait = 0) => {
-    if (chip) chip.dataset.wait = wait ? `, ${wait} s` : "";
+    chip.dataset.wait = wait ? `, ${wait} s` : "";
     if (document.documentElement.dataset.line === state) return;
-    document.documentElement.dataset.line = state;
-    if (chip) {
-      chip.hidden = false;
-      chip.dataset.state = state;
-      chip.textContent = chip.dataset[state];
-    }
+    document.documentElement.dataset.line = chip.dataset.state = state;
+    chip.textContent = chip.dataset[state];
+    chip.hidden = false;
     document.dispatchEvent(new CustomEvent("live:state", { detail: { state } }));
   };
 
@@ -47,10 +44,7 @@
     const open = [...document.querySelectorAll("#timeline details[open]")].map(card);
     const focused = card(document.activeElement);
     swap();
-    for (const id of open) {
-      const details = document.getElementById(id)?.querySelector("details");
-      if (details) details.open = true;
-    }
+    for (const id of open) document.getElementById(id)?.querySelector("details")?.setAttribute("open", "");
     if (focused && document.activeElement === document.body) {
       document.getElementById(focused)?.querySelector("summary, a")?.focus({ preventScroll: true });
     }
@@ -70,7 +64,7 @@
   };
 
   const closed = (code) => {
-    if (code >= 4400) { over = true; say("ended"); return; }
+    if (code >= 4400) { over = true; socket = undefined; say("ended"); return; }
     again(Date.now() + wait * (0.5 + Math.random()));
     wait = Math.min(wait * 2, 15000);
   };
@@ -83,14 +77,9 @@
     timer = setTimeout(again, Math.min(left, 1000), at);
   };
 
-  const drop = () => {
-    const old = socket;
-    socket = undefined;
-    if (old) old.close();
-  };
+  const drop = () => { const old = socket; socket = undefined; old?.close(); };
 
   const now = () => {
-    if (over) return;
     if (socket && Date.now() - heard > SILENCE) { drop(); say("reconnecting"); }
     open();
   };
@@ -100,6 +89,7 @@
   addEventListener("online", () => { drop(); now(); });
   addEventListener("offline", () => { if (!over) say("offline"); });
   document.addEventListener("visibilitychange", () => { if (!document.hidden) now(); });
+  document.querySelector("#line button")?.addEventListener("click", () => { drop(); now(); });
   setInterval(() => { if (socket && Date.now() - heard > SILENCE) now(); }, 5000);
   open();
 })();

@@ -1,52 +1,45 @@
 // The frame: keys, theme, zone, title and notices. Everything it does has a way without it.
 (() => {
   const html = document.documentElement;
-  const line = document.querySelector("#line");
+  const all = (selector) => [...document.querySelectorAll(selector)];
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  if (zone && !document.cookie.includes(`agentops-zone=${zone}`)) {
-    document.cookie = `agentops-zone=${zone}; path=/; max-age=31536000; samesite=lax`;
-  }
-
+  if (zone) document.cookie = `agentops-zone=${zone}; path=/; max-age=31536000; samesite=lax`;
+  const fold = (kept) => all("details.menu[open]").forEach((menu) => { if (!menu.contains(kept)) menu.open = false; });
+  addEventListener("click", (event) => fold(event.target));
   let asked = 0; // when "g" was pressed
   addEventListener("keydown", (event) => {
+    if (event.key === "Escape") fold(null);
     const off = html.dataset.keys === "off" || event.ctrlKey || event.metaKey || event.altKey || event.isComposing;
     if (off || event.defaultPrevented || event.target.closest("input, textarea, select, [contenteditable]")) return;
-    const going = Date.now() - asked < 1500;
+    const [key, going] = [CSS.escape(event.key), Date.now() - asked < 1500];
     asked = event.key === "g" ? Date.now() : 0;
-    const place = going && document.querySelector(`.nav > a[data-key="${CSS.escape(event.key)}"]`);
-    const search = event.key === "/" && [...document.querySelectorAll("main [type=search], #search")].find((e) => e.checkVisibility());
-    const start = !going && event.key === "n" && document.querySelector("main a[data-key=n]");
-    if (place || start) (place || start).click();
-    else if (search) search.focus();
-    else if (event.key === "?") document.querySelector("#keys")?.togglePopover();
+    const link = document.querySelector(going ? `.nav > a[data-key="${key}"]` : `a[data-key="${key}"]:not(.nav > a)`);
+    if (link) link.click();
+    else if (key === "\\/") all("main [type=search], #search").find((each) => each.checkVisibility())?.focus();
+    else if (key === "\\?") document.querySelector("#keys")?.togglePopover();
     else return;
     event.preventDefault();
   });
 
   document.addEventListener("live:state", ({ detail: { state } }) => {
-    const off = state === "offline" || state === "ended";
-    for (const button of document.querySelectorAll("main form[method=post] button, main button[form]")) {
-      if (off === button.disabled || !off && !("off" in button.dataset)) continue;
-      button.toggleAttribute("data-off", off);
-      button.disabled = off;
-      button.title = off ? line.querySelector(`[data-when=${state}] b`).textContent : "";
+    const why = document.querySelector(`#line [data-when=${state}] b`)?.textContent || ""; // offline and ended have one
+    for (const button of all("main form[method=post] button, main button[form]")) {
+      if (!why === !button.disabled || button.disabled && !button.matches("[data-off]")) continue;
+      Object.assign(button, { disabled: Boolean(why), title: why }).toggleAttribute("data-off", Boolean(why));
     }
   });
-
   let waiting = Infinity;
   document.addEventListener("live:frame", ({ detail: frame }) => {
     if (!("waiting" in frame)) return;
     document.title = frame.title + document.title.replace(/^\(\d+\+?\) /, "");
     const tell = frame.waiting > waiting && document.hidden && "notify" in html.dataset && window.Notification;
     waiting = frame.waiting;
-    if (!tell || Notification.permission !== "granted") return;
-    new Notification("AgentOps", { body: frame.told, tag: "waiting" }).onclick = () => window.focus();
-  });
-
-  document.body.addEventListener("look", ({ detail: { theme } }) => {
-    if (theme) html.dataset.theme = theme; else delete html.dataset.theme;
-    for (const each of document.querySelectorAll("button[name=theme]")) each.ariaPressed = String(each.value === theme);
+    if (tell && Notification.permission === "granted") new Notification("AgentOps", { body: frame.told, tag: "waiting" });
   });
   document.querySelector("#ask-notices")?.addEventListener("click", () => window.Notification?.requestPermission());
-  for (const toast of document.querySelectorAll(".toast")) setTimeout(() => toast.remove(), 10000);
+  document.addEventListener("look", ({ detail: { theme } }) => {
+    if (theme) html.dataset.theme = theme; else delete html.dataset.theme;
+    for (const button of all("button[name=theme]")) button.ariaPressed = String(button.value === theme);
+  });
+  for (const toast of all(".toast")) setTimeout(() => toast.remove(), 10000);
 })();
