@@ -49,7 +49,7 @@ class Tab:
         self.page.goto(self.url)
         self.page.locator("[name=username]").fill(self.name)  # not by its label: in any language
         self.page.locator("[name=password]").fill(PASSWORD)
-        self.page.locator("main form button").click()
+        self.page.locator("main form button[data-kind=primary]").click()
         return self
 
 
