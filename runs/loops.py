@@ -33,3 +33,8 @@ def _sending_loop() -> asyncio.AbstractEventLoop:
             _loop = asyncio.new_event_loop()
             threading.Thread(target=_loop.run_forever, daemon=True, name="sending-loop").start()
         return _loop
+
+
+def run_now(coroutine: Coroutine[Any, Any, Any], seconds: float) -> Any:
+    """Run a coroutine on the sending loop and wait for what it gives. Raises what it raises, and `TimeoutError`."""
+    return asyncio.run_coroutine_threadsafe(asyncio.wait_for(coroutine, seconds), _sending_loop()).result()

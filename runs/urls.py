@@ -5,7 +5,23 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import path, register_converter
 
-from runs.views import account, bulk, decisions, health, inbox, incidents, run_list, runs, safe_mode, starting
+from runs.views import (
+    account,
+    agents,
+    bulk,
+    decisions,
+    health,
+    inbox,
+    incidents,
+    overview,
+    people,
+    policies,
+    run_list,
+    runs,
+    safe_mode,
+    starting,
+    tools,
+)  # fmt: skip
 
 ACTS = "|".join(runs.ACTS)
 
@@ -54,6 +70,14 @@ urlpatterns = [
     path("safe-mode", safe_mode.safe_mode_page, name="safe-mode"),
     path("incidents", incidents.incident_list, name="incidents"),
     path("incidents/<int:incident_id>", incidents.incident, name="incident"),
+    path("overview", overview.overview, name="overview"),
+    path("agents", agents.agent_list, name="agents"),
+    path("agents/<slug:slug>", agents.agent, name="agent"),
+    path("tools", tools.tool_list, name="tools"),
+    path("tools/<slug:name>", tools.tool, name="tool"),
+    path("policies", policies.policy, name="policies"),
+    path("people", people.people_list, name="people"),
+    path("people/<int:person_id>", people.person, name="person"),
     path("health", health.health_page, name="health"),
     # One door for people: the admin's own form would know neither our page nor where to go next.
     path("admin/login/", account.admin_door, name="admin-door"),

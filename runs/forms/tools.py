@@ -148,6 +148,12 @@ class ToolForm(Styled):
         count = posted[-1] + 1 if posted else len(plain) + 1
         self.rules = [RuleForm(spec, data, prefix=f"r{n}", initial=begin[n]) for n in range(count)]
 
+    def mark(self, digest: str) -> None:
+        """Carry the digest of the draft that is shown now, whatever was posted."""
+        self.initial["seen"] = digest
+        if self.is_bound:
+            self.data: Any = {**self.data.dict(), "seen": digest} if hasattr(self.data, "dict") else self.data
+
     def is_valid(self) -> bool:
         """The form and each of its rules."""
         return all([super().is_valid(), *(rule.is_valid() for rule in self.rules)])

@@ -50,3 +50,9 @@ def ago(us: int | None, now: int) -> str:
 def get(mapping: Any, key: str) -> Any:
     """A value by its key; templates cannot index with a variable."""
     return mapping.get(key)
+
+
+@register.filter
+def unlocal(value: float) -> str:
+    """A figure for the machine: an SVG knows no decimal comma."""
+    return f"{value:g}"

@@ -88,11 +88,11 @@ def name_request(request: Any) -> str:
 PLACES = {
     "inbox": ("inbox", "approval", "question", "attest"),
     "incidents": ("incidents", "incident"),
-    "health": ("health", "safe-mode"),
-    "overview": ("overview",),
     "agents": ("agents", "agent"),
     "tools": ("tools", "tool", "policies"),
     "people": ("people", "person"),
+    "overview": ("overview",),
+    "health": ("health", "safe-mode"),
     "": ("password", "preferences"),
 }
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from functools import cache
 from html import unescape
+from urllib.parse import quote
 
 from tests.stack import Person, Stack, until
 
 ORDER = {"input_order_id": "O-1042", "fact_customer": "C-7"}
 LOOK_ALIKE = "Broken.\nPay to\u200b DE89\u202e instead"
+REFUND = '{"order_id": "O-1042", "amount": "80.00", "currency": "EUR", "reason": "The lamp came broken."}'
 ASKED = "SELECT id, digest FROM runs_approval WHERE run_id = %s AND status = 'pending'"
 
 
@@ -91,5 +93,8 @@ def furnished(stack: Stack) -> dict[str, str]:
         "attest": f"{unknown}/calls/{lost['turn']}.{lost['ordinal']}/attest",
         "run-act:cancel": f"{waiting}/cancel", "run-act:note": f"{done}/note",
         "incidents": "/incidents", "incident": f"/incidents/{incident}", "health": "/health", "safe-mode": "/safe-mode",
+        "overview": "/overview", "agents": "/agents", "agent": "/agents/refund", "tools": "/tools",
+        "tool": "/tools/refund_order", "policies": "/policies?tool=refund_order&arguments=" + quote(REFUND),
+        "people": "/people", "person": "/people/1",
         "password": "/password", "absent": "/runs/999999", "sign-in": "/sign-in",
     }  # fmt: skip

@@ -1,0 +1,214 @@
+"""Where the marks of a chart stand. Server-side SVG: lengths are attributes, never styles; each mark has words."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+WIDTH, LEFT, TOP, BOTTOM = 400, 34, 22, 150  # of a chart with bars or lines, in the units of its viewBox
+HEIGHT = BOTTOM - TOP
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the grid: where, and its figure."""
+
+    y: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A part of a stacked bar. `fill` is solid, hollow, hatched or faint: shapes, so that colour is not needed."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    tone: str
+    fill: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """One stacked bar with its words and its address; the whole column can be pointed at."""
+
+    x: float
+    width: float
+    label: str
+    shown: bool
+    title: str
+    link: str
+    bars: list[Bar]
+
+    @property
+    def middle(self) -> float:
+        """Where its label stands."""
+        return round(self.x + self.width / 2, 1)
+
+
+@dataclass
+class Columns:
+    """A chart of stacked bars."""
+
+    grid: list[Line]
+    columns: list[Column] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Series:
+    """What is drawn of each column, from the bottom up."""
+
+    name: str
+    word: Any
+    tone: str
+    fill: str
+
+
+def top_of(most: float) -> float:
+    """The round figure at which a scale ends: 1, 2 or 5 times a power of ten, four steps at most from nothing."""
+    if most <= 0:
+        return 1
+    power = 10 ** math.floor(math.log10(most))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= most)
+
+
+def grid_of(top: float, words: Any = None) -> list[Line]:
+    """Nothing, half and all of a scale; half is left out where it is no whole number."""
+    steps = [0.0, top / 2, top] if top / 2 == int(top / 2) else [0.0, top]
+    return [Line(_y(step, top), words(step) if words else f"{step:g}") for step in steps]
+
+
+def _y(value: float, top: float) -> float:
+    return round(BOTTOM - HEIGHT * value / top, 2)
+
+
+def columns(series: Sequence[Series], rows: Sequence[tuple[str, str, str, Sequence[int]]], every: int) -> Columns:
+    """`rows` are (label, title, link, value of each series); every `every`th label is drawn, the last one always."""
+    top = top_of(max((sum(values) for *_words, values in rows), default=0))
+    slot = (WIDTH - LEFT) / max(1, len(rows))
+    width = round(min(slot * 0.72, 26), 2)
+    found = Columns(grid_of(top))
+    for n, (label, title, link, values) in enumerate(rows):
+        x, level, bars = round(LEFT + n * slot + (slot - width) / 2, 2), float(BOTTOM), []
+        for one, value in zip(series, values, strict=True):
+            height = round(HEIGHT * value / top, 2)
+            if value:
+                level = round(level - height, 2)
+                gap = 1 if height > 3 else 0
+                inset = 0.75 if one.fill == "hollow" else 0
+                bars.append(
+                    Bar(
+                        x + inset,
+                        level + inset,
+                        width - 2 * inset,
+                        max(0.5, height - gap - 2 * inset),
+                        one.tone,
+                        one.fill,
+                    )
+                )
+        shown = (len(rows) - 1 - n) % every == 0
+        found.columns.append(Column(x, width, label, shown, title, link, bars))
+    return found
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value of a line: where it stands, and its words."""
+
+    x: float
+    y: float
+    title: str
+
+
+@dataclass
+class Path:
+    """A line with gaps where nothing is known; `tag` stands at its end."""
+
+    tone: str
+    dash: bool
+    tag: Any
+    points: list[Point]
+    pieces: list[str]
+
+    @property
+    def last(self) -> Point | None:
+        """Where its name stands."""
+        return self.points[-1] if self.points else None
+
+
+@dataclass
+class Lines:
+    """A chart of lines; `labels` are (x, text)."""
+
+    grid: list[Line]
+    paths: list[Path]
+    labels: list[tuple[float, str]]
+    right: float
+
+
+def lines(labels: Sequence[str], paths: Sequence[tuple[str, bool, Any, Sequence[tuple[float, str] | None]]], every: int,
+          words: Any) -> Lines:  # fmt: skip
+    """`paths` are (tone, dashed, name, values with their words, None where nothing is known)."""
+    right = WIDTH - 62
+    top = top_of(max((one[0] for *_words, values in paths for one in values if one), default=0))
+    step = (right - LEFT) / max(1, len(labels) - 1)
+    xs = [round(LEFT + n * step, 1) for n in range(len(labels))]
+    made = []
+    for tone, dash, tag, values in paths:
+        points = [Point(x, _y(one[0], top), one[1]) for x, one in zip(xs, values, strict=True) if one]
+        made.append(Path(tone, dash, tag, points, _pieces(xs, values, top)))
+    shown = [(x, label) for n, (x, label) in enumerate(zip(xs, labels, strict=True)) if (len(xs) - 1 - n) % every == 0]
+    return Lines(grid_of(top, words), _apart(made), shown, right)
+
+
+def _pieces(xs: Sequence[float], values: Sequence[tuple[float, str] | None], top: float) -> list[str]:
+    pieces: list[list[str]] = [[]]
+    for x, one in zip(xs, values, strict=True):
+        if one is None:
+            pieces.append([])
+        else:
+            pieces[-1].append(f"{x},{_y(one[0], top)}")
+    return [" ".join(piece) for piece in pieces if len(piece) > 1]
+
+
+def _apart(paths: list[Path]) -> list[Path]:
+    """Names at the ends of lines that meet would lie on each other: the second one goes lower."""
+    ends = [path.last for path in paths]
+    if len(paths) == 2 and ends[0] and ends[1] and abs(ends[0].y - ends[1].y) < 12:
+        paths[1].tag, paths[0].tag = "", f"{paths[0].tag} / {paths[1].tag}"
+    return paths
+
+
+@dataclass(frozen=True)
+class Row:
+    """A horizontal bar: its name, its figure in words, how long, where it leads."""
+
+    name: Any
+    text: str
+    width: float
+    y: int
+    link: str
+
+    @property
+    def baseline(self) -> int:
+        """Where its words stand."""
+        return self.y - 8
+
+
+@dataclass
+class Rows:
+    """A chart of horizontal bars."""
+
+    rows: list[Row]
+    height: int
+
+
+def rows(values: Sequence[tuple[Any, str, float, str]]) -> Rows:
+    """`values` are (name, figure in words, value, link); the longest takes the whole width."""
+    most = max((value for *_words, value, _link in values), default=0) or 1
+    made = [
+        Row(name, text, round(max(1.5, WIDTH * value / most), 1) if value else 0, 26 + 42 * n, link)
+        for n, (name, text, value, link) in enumerate(values)
+    ]
+    return Rows(made, 26 + 42 * len(made) - 14 if made else 20)
