@@ -96,6 +96,13 @@ def packages(raw: str) -> tuple[str, ...]:
     return names
 
 
+def catalogues(names: tuple[str, ...]) -> list[Path]:
+    """The folders `locale` of packages that have one."""
+    specs = (importlib.util.find_spec(name) for name in names)
+    places = (Path(place) / "locale" for spec in specs if spec for place in spec.submodule_search_locations or ())
+    return [place for place in places if place.is_dir()]
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host name can only mean this machine."""
     try:

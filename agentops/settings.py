@@ -15,7 +15,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from agentops.knobs import between, delays, env, folder, is_loopback, key_file, knob, packages, seconds
+from agentops.knobs import between, catalogues, delays, env, folder, is_loopback, key_file, knob, packages, seconds
 from agentops.logs import not_health
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -199,7 +199,6 @@ AUTH_PASSWORD_VALIDATORS = [
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]  # each in its own words: who cannot read the page finds theirs
 LANGUAGE_COOKIE_NAME = "agentops-language"
-LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -222,6 +221,8 @@ STORAGES = {
 
 # --- what the engine is told ------------------------------------------------------------------------------------------
 AGENTOPS_TOOLS: tuple[str, ...] = knob("AGENTOPS_TOOLS", (), packages, "a comma-separated list of Python packages")
+# A package may bring what it says to people in other languages: its folder `locale`, as Django wants it.
+LOCALE_PATHS = [BASE_DIR / "locale", *catalogues(AGENTOPS_TOOLS)]
 AGENTOPS_DEMO_PASSWORD = env.str("AGENTOPS_DEMO_PASSWORD", default="")
 AGENTOPS_LEASE = seconds("AGENTOPS_LEASE", 15)
 AGENTOPS_SWEEP = seconds("AGENTOPS_SWEEP", 1)

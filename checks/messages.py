@@ -25,7 +25,8 @@ from checks.files import ROOT, parsed, python_files, template_files
 
 LANGUAGES = ("en", "zh_Hans")
 SOURCE = "en"  # the language in which the code is written: its catalogue says everything twice
-CODE = ("agentops", "runs", "demo")
+# Whose texts stand in whose catalogues: a package of tools brings its own (docs/bring-your-own.md).
+FOLDERS = {"locale": ("agentops", "runs"), "demo/locale": ("demo",)}
 # Function -> where its arguments hold (context, text, plural). `Refused` looks its own text up.
 CALLS: dict[str, tuple[int | None, int, int | None]] = {
     **dict.fromkeys(("_", "gettext", "gettext_lazy", "gettext_noop", "Refused"), (None, 0, None)),
@@ -33,7 +34,9 @@ CALLS: dict[str, tuple[int | None, int, int | None]] = {
     **dict.fromkeys(("pgettext", "pgettext_lazy"), (0, 1, None)),
     **dict.fromkeys(("npgettext", "npgettext_lazy"), (0, 1, 2)),
 }
-OPTIONS = {"said": "empty"}  # a text given by name
+# Texts given by name, and in the plain descriptions by which a package says what people are to read.
+OPTIONS = {"said": ("empty",), "tool": ("headline",)}
+ENTRIES = {"demo": ("label", "description", "consequence")}
 # Texts of places that know no Django, or that others record or print in English: looked up where they are shown.
 CONSTANTS = {
     "runs/engine/machines.py": ("STOP_REASONS",),
@@ -48,10 +51,9 @@ Found = tuple[str | tuple[str, ...], str, str | None]  # text (or one and many),
 
 def check(root: Path) -> list[str]:
     """What is missing, fuzzy, no longer used, filled in wrongly, or not compiled."""
-    wanted = catalogue_of(root)
     problems = []
-    for language in LANGUAGES:
-        path = po(root, language)
+    for folder, language, wanted in catalogues(root):
+        path = po(root, language, folder)
         try:
             have = read(path, language)
         except (OSError, PoFileError) as error:
@@ -114,9 +116,8 @@ def shown(message: Message) -> str:
 
 def write(root: Path) -> None:
     """Bring the catalogues up to the code: new texts untranslated, unused ones gone; then compile."""
-    wanted = catalogue_of(root)
-    for language in LANGUAGES:
-        path = po(root, language)
+    for folder, language, wanted in catalogues(root):
+        path = po(root, language, folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         have = read(path, language) if path.exists() else Catalog()
         theirs = {key(message): message for message in have if message.id}
@@ -162,31 +163,48 @@ def compiled(catalog: Catalog) -> bytes:
     return out.getvalue()
 
 
-def po(root: Path, language: str) -> Path:
+def po(root: Path, language: str, folder: str = "locale") -> Path:
     """Where a catalogue stands."""
-    return root / "locale" / language / "LC_MESSAGES" / "django.po"
+    return root / folder / language / "LC_MESSAGES" / "django.po"
 
 
-def catalogue_of(root: Path) -> Catalog:
-    """All texts of the code and the templates."""
+def catalogues(root: Path) -> Iterator[tuple[str, str, Catalog]]:
+    """(folder, language, what its catalogue must hold); none for a package without texts."""
+    for folder in FOLDERS:
+        if len(wanted := catalogue_of(root, folder)):
+            yield from ((folder, language, wanted) for language in LANGUAGES)
+
+
+def catalogue_of(root: Path, folder: str = "locale") -> Catalog:
+    """All texts of the code and, beside our own, of the templates."""
     catalog = Catalog(fuzzy=False)
-    for text, place, context in [*in_python(root), *in_templates(root)]:
+    found = [*in_python(root, FOLDERS[folder]), *(in_templates(root) if folder == "locale" else ())]
+    for text, place, context in found:
         catalog.add(text, locations=[(place, 1)], context=context)
     return catalog
 
 
-def in_python(root: Path) -> Iterator[Found]:
-    """Texts in calls of gettext and its kin, and in the constants that are looked up when they are shown."""
-    for path in python_files(root, *CODE):
+def in_python(root: Path, folders: tuple[str, ...]) -> Iterator[Found]:
+    """Texts in calls of gettext and its kin, in plain descriptions, and in constants that are looked up when shown."""
+    for path in python_files(root, *folders):
         name = str(path.relative_to(root))
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call):
                 yield from ((text, name, context) for text, context in called(node))
+            elif isinstance(node, ast.Dict):
+                yield from ((text, name, None) for text in described(node, ENTRIES.get(name.partition("/")[0], ())))
             elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 if isinstance(target, ast.Name) and target.id in CONSTANTS.get(name, ()):
                     texts = (literal(each) for each in ast.walk(node.value))
                     yield from ((text, name, None) for text in texts if text and " " in text)
+
+
+def described(node: ast.Dict, names: tuple[str, ...]) -> Iterator[str]:
+    """Values of a dict in the source that people read."""
+    for name, value in zip(node.keys, node.values, strict=True):
+        if name is not None and literal(name) in names and (text := literal(value)):
+            yield text
 
 
 def called(node: ast.Call) -> Iterator[tuple[str | tuple[str, ...], str | None]]:
@@ -199,7 +217,7 @@ def called(node: ast.Call) -> Iterator[tuple[str | tuple[str, ...], str | None]]
             plural = words[at_plural] if at_plural is not None else None
             yield (text, plural) if plural else text, words[at_context] if at_context is not None else None
     for option in node.keywords:
-        if option.arg == OPTIONS.get(function) and (text := literal(option.value)):
+        if option.arg in OPTIONS.get(function, ()) and (text := literal(option.value)):
             yield text, None
 
 

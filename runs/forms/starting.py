@@ -11,6 +11,7 @@ from runs.engine.limits import Limits
 from runs.forms.acts import MINUTE, limits_of
 from runs.forms.base import Styled, Text
 from runs.queries.goals import composed
+from runs.queries.words import packaged
 
 LIMITS: tuple[tuple[str, Any, Any], ...] = (
     ("turns", _("At most turns"), _("How often the model is asked. This version's default: {n}.")),
@@ -47,12 +48,12 @@ class Start(Styled):
             self._add_input(field)
         for name, fact in definition.get("facts", {}).items():
             self.fields[f"fact_{name}"] = forms.CharField(
-                label=fact.get("label", name), required=False, widget=_line(fact.get("example", ""))
+                label=packaged(fact.get("label", name)), required=False, widget=_line(fact.get("example", ""))
             )
         self._add_limits(Limits.load(dict(definition.get("limits", {}))))
 
     def _add_input(self, field: Mapping[str, Any]) -> None:
-        trusted, label = bool(field.get("trusted", False)), field.get("label", field["name"])
+        trusted, label = bool(field.get("trusted", False)), packaged(field.get("label", field["name"]))
         lacking = _("Fill in: {what}.").format(what=label)
         found = Text(
             label=label, required=field.get("required", True), rows=1 if trusted else 3,

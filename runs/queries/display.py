@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 # Invisible, though Unicode files them under letters, marks or symbols.
 INVISIBLE = frozenset(
@@ -35,8 +38,10 @@ def hidden_in(shown: str) -> int:
 def _line(line: str) -> str:
     body = line.rstrip(" ")
     trailing = len(line) - len(body)
-    shown = BLANKS.sub(lambda run: f"⟦{len(run[0])} spaces⟧", "".join(_characters(body)))
-    return shown + (f"⟦{trailing} space{'s' if trailing > 1 else ''} at the end⟧" if trailing else "")
+    shown = BLANKS.sub(lambda run: "⟦" + _("{n} spaces").format(n=len(run[0])) + "⟧", "".join(_characters(body)))
+    if not trailing:
+        return shown
+    return shown + "⟦" + ngettext("%(n)s space at the end", "%(n)s spaces at the end", trailing) % {"n": trailing} + "⟧"
 
 
 def _characters(text: str) -> Iterator[str]:
@@ -97,14 +102,14 @@ def _leaves(value: Any, pointer: str) -> Iterator[Leaf]:
 
 def _type(value: Any) -> str:
     names = {
-        str: "text",
-        bool: "true or false",
-        int: "number",
-        float: "number",
-        dict: "empty object",
-        list: "empty list",
+        str: _("text"),
+        bool: _("true or false"),
+        int: _("number"),
+        float: _("number"),
+        dict: _("empty object"),
+        list: _("empty list"),
     }
-    return names.get(type(value), "nothing")
+    return names.get(type(value), _("nothing"))
 
 
 def pretty(text: str) -> str:

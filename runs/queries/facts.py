@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 from django.utils.translation import gettext as _
 
-from runs.engine.machines import STOP_REASONS
 from runs.queries.display import visible
 from runs.queries.words import RUN, Sign
+from runs.queries.words import advice as advice_on
 
 
 class EventRow(Protocol):
@@ -107,7 +107,7 @@ def _settled(b: dict[str, Any]) -> tuple[str, str]:
 
 
 def _stopped(b: dict[str, Any]) -> tuple[str, str]:
-    advice = STOP_REASONS.get(b["reason"], ("", ""))[1]
+    advice = advice_on(b["reason"])
     return _("The host stopped the run: {reason}. {advice}").format(reason=b["reason"], advice=advice), b.get(
         "detail", ""
     )

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from runs.catalog import spec
 from runs.engine.limits import SECOND
-from runs.engine.machines import RUN_STOPS, STOP_REASONS
+from runs.engine.machines import RUN_STOPS
 from runs.engine.state import CallState
 from runs.journal.lease import now
 from runs.models import Approval, Call, Policy, Question, Run
@@ -176,7 +176,7 @@ def _stops(viewer: Viewer) -> list[Item]:
         if state and (stop := state.stop):
             may = viewer.signs_off if stop.reason == "integrity" else viewer.steers
             lacks = _("An admin signs off.") if stop.reason == "integrity" else _("Operators act on runs.")
-            text = f"{words.RUN[run.status].word}: {STOP_REASONS[stop.reason][1]}"
+            text = f"{words.RUN[run.status].word}: {words.advice(stop.reason)}"
             items.append(
                 Item("stop", run.pk, run, text, state.t, state=visible(run.goal), why_not="" if may else lacks)
             )

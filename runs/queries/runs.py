@@ -8,7 +8,7 @@ from django.db.models import Q, TextField
 from django.db.models.functions import Cast
 
 from runs.engine.limits import Limits
-from runs.engine.machines import RUN_ENDS, RUN_STOPS, STOP_REASONS
+from runs.engine.machines import RUN_ENDS, RUN_STOPS
 from runs.engine.state import RunState
 from runs.journal.integrity import Tampered, check_head
 from runs.models import Approval, Call, Event, Incident, Question, Run
@@ -20,7 +20,7 @@ from runs.queries.viewer import Viewer
 def cause(run: Run, state: RunState) -> Any:
     """Why the run stands as it does, in a sentence."""
     if state.stop and run.status in RUN_STOPS:
-        return STOP_REASONS[state.stop.reason][1]
+        return words.advice(state.stop.reason)
     return words.RUN_CAUSE.get(run.status, "")
 
 

@@ -2,9 +2,11 @@
 
 from typing import Any, NamedTuple
 
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from runs.catalog import spec
+from runs.engine.machines import STOP_REASONS
 from runs.engine.toolspec import ToolSpec
 from runs.queries.display import visible
 
@@ -100,13 +102,24 @@ def call_sign(status: str, outcome: str, tool: str = "") -> Sign:
     return CALL["question"] if status == "waiting" and tool == "ask_user" else CALL[status]
 
 
+def packaged(text: str) -> str:
+    """A text that a package of tools wrote for people, in their language if its own `locale` folder has it."""
+    return gettext(text) if text else ""
+
+
+def advice(reason: str) -> str:
+    """What a person can do about a stop."""
+    return packaged(STOP_REASONS.get(reason, ("", ""))[1])
+
+
 def headline(tool: str, arguments: dict[str, Any]) -> str:
     """What a call will do, in words made by code from its arguments; never the model's words."""
     found = spec(tool)
+    plain = gettext("Run {tool}").format(tool=tool)
     try:
-        text = found.headline_for(arguments) if found else f"Run {tool}"
+        text = packaged(found.headline).format_map(arguments) if found and found.headline else plain
     except (KeyError, IndexError, ValueError, AttributeError, TypeError):
-        text = f"Run {tool}"  # an invalid call may lack what its headline names
+        text = plain  # an invalid call may lack what its headline names
     return visible(text.replace("\n", " "))
 
 

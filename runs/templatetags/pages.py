@@ -11,9 +11,10 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 from django.utils.translation import pgettext, to_locale
 
-from runs.queries import display
+from runs.queries import display, words
 
 register = template.Library()
 
@@ -40,6 +41,12 @@ def pretty(text: str) -> str:
 def as_json(value: Any) -> str:
     """A value as JSON for reading."""
     return display.visible_layout(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+@register.filter
+def packaged(text: str) -> str:
+    """What a package of tools wrote for people, in their language if it brings it."""
+    return words.packaged(str(text))
 
 
 @register.filter
@@ -87,7 +94,9 @@ def took(ms: int | None) -> str:
     if not ms:
         return ""
     seconds = ms / 1000
-    return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    if seconds < 60:
+        return _("{s} s").format(s=f"{seconds:.1f}")
+    return _("{m} min {s} s").format(m=int(seconds // 60), s=int(seconds % 60))
 
 
 @register.filter
@@ -97,7 +106,7 @@ def left(seconds: int | None) -> str:
         return ""
     if seconds < 900:
         return f"{seconds // 60}:{seconds % 60:02d}"
-    return f"{seconds // 60} min" if seconds < 5400 else f"{round(seconds / 3600)} h"
+    return _("{m} min").format(m=seconds // 60) if seconds < 5400 else _("{h} h").format(h=round(seconds / 3600))
 
 
 @register.filter

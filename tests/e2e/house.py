@@ -96,5 +96,5 @@ def furnished(stack: Stack) -> dict[str, str]:
         "overview": "/overview", "agents": "/agents", "agent": "/agents/refund", "tools": "/tools",
         "tool": "/tools/refund_order", "policies": "/policies?tool=refund_order&arguments=" + quote(REFUND),
         "people": "/people", "person": "/people/1",
-        "password": "/password", "absent": "/runs/999999", "sign-in": "/sign-in",
+        "password": "/password", "preferences": "/preferences", "absent": "/runs/999999", "sign-in": "/sign-in",
     }  # fmt: skip
