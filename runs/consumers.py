@@ -8,6 +8,8 @@ within one poll.
 import asyncio
 import json
 import logging
+import re
+import time
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
@@ -23,6 +25,7 @@ from runs import notify
 from runs.engine.canonical import digest
 from runs.journal.lease import now
 from runs.queries import inbox, run_list, runs
+from runs.queries.items import items_of
 from runs.queries.preferences import Preferences, chosen, from_browser
 from runs.queries.run_filter import Filter
 from runs.queries.shell import Shell, shell
@@ -33,6 +36,7 @@ log = logging.getLogger(__name__)
 POLL = 5.0
 SIGNED_OUT, NO_RIGHT, ABSENT = 4401, 4403, 4404
 Frame = dict[str, Any]
+ITEM = re.compile(r"(?:approval|question|stop)-[0-9]{1,18}|unknown(?:-[0-9]{1,18}){3}")
 
 
 class Closed(Exception):
@@ -59,6 +63,7 @@ class Watcher(AsyncWebsocketConsumer):
         self.begin()
         self.preferences = Preferences()
         self.frame: Shell | None = None
+        self.counts: dict[str, int] | None = None  # of a page that has just counted itself
         # Rights stand before the accept in time, but the code of a refusal reaches a browser only after it.
         try:
             await database_sync_to_async(self.meet)()
@@ -145,7 +150,7 @@ class Watcher(AsyncWebsocketConsumer):
         """Counts and warnings around the page, if they stand differently from the last ones sent."""
         viewer = self.viewer()
         with self.preferences.spoken():
-            found = shell(viewer)
+            found = shell(viewer, self.counts)
             if found == self.frame:
                 return []
             self.frame = found
@@ -210,14 +215,54 @@ class ShellWatcher(Watcher):
 
 
 class InboxWatcher(Watcher):
-    """The inbox, as this viewer sees it."""
+    """A list of the inbox: counts, which rows are new to it, and how those in view came to their end.
 
-    shown = ""
+    The address holds view, filters and cursor of the page, and `rows`: the ids of what it shows. Rows are sent as done,
+    never moved; new ones are named, and the page fetches them when its reader wants them.
+    """
+
+    GAP = 1.0  # seconds between two looks: a crowd of decisions is read once
+
+    def begin(self) -> None:
+        """What is looked at, and what is in view already."""
+        given = parse_qs(self.scope.get("query_string", b"").decode("latin-1"))
+        self.given = {name: values[0] for name, values in given.items()}
+        self.known = {name for name in self.given.get("rows", "").split()[: 2 * inbox.PAGE] if ITEM.fullmatch(name)}
+        self.shown = ""
+        self.looked = -self.GAP
+        self.later: asyncio.Task[None] | None = None
+
+    async def news(self, message: dict[str, Any]) -> None:
+        """A nudge: look at once, or once the gap is over for all nudges of the meantime."""
+        if self.later is None or self.later.done():
+            self.later = asyncio.create_task(self._look_soon())
+
+    async def _look_soon(self) -> None:
+        await asyncio.sleep(max(0.0, self.looked + self.GAP - time.monotonic()))
+        self.looked = time.monotonic()
+        await self.look()
+
+    async def disconnect(self, code: int) -> None:
+        """Leave."""
+        if self.later is not None:
+            self.later.cancel()
+        await super().disconnect(code)
 
     def frames(self) -> tuple[list[Frame], bool]:
-        """The whole list, if it looks different from the last one sent."""
+        """What differs from the last look; nothing, if nothing does."""
         viewer = self.viewer()
-        html = render_to_string("inbox/page.html#frame", {"inbox": inbox.inbox(viewer), "viewer": viewer, "oob": True})
+        wanted = inbox.Wanted.of(self.given, viewer)
+        found, _older = inbox.page(wanted, viewer, inbox.read_cursor(self.given.get("from", "")))
+        rows = {item.id for item in found}
+        ended = [item for item in items_of(sorted(self.known - rows), viewer) if item.ended]
+        if wanted.view != "decided":
+            self.known = (self.known | rows) - {item.id for item in ended}
+        self.counts = inbox.counts(viewer)
+        context = {
+            "counts": self.counts, "rows": " ".join(item.id for item in found), "ended": ended,
+            "wanted": wanted, "viewer": viewer,
+        }  # fmt: skip
+        html = render_to_string("inbox/frame.html", context)
         if (now := digest(html)) == self.shown:
             return [], False
         self.shown = now

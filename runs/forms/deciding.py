@@ -12,10 +12,29 @@ from runs.forms.schema import JsonValue, schema_fields, values_of
 from runs.queries.display import hidden_in, visible
 
 
-class Approve(Styled):
-    """A yes to the bytes that were shown."""
+class Confirmed(Styled):
+    """A yes; where the risk is high, only with the name of the tool typed."""
 
     digest = forms.CharField(widget=forms.HiddenInput)
+    confirm = forms.CharField(required=False)
+
+    def __init__(self, data: Any = None, *, confirm: str = "", **options: Any) -> None:
+        """`confirm` is the name that must be typed; empty where none must."""
+        super().__init__(data, **options)
+        self.must_be = confirm
+
+    def clean_confirm(self) -> str:
+        """The name, exactly."""
+        typed = str(self.cleaned_data["confirm"])
+        if typed.strip() == self.must_be or not self.must_be:
+            return typed
+        told = _("The risk is high: type {name} to approve.")
+        raise forms.ValidationError(str(told).format(name=self.must_be))
+
+
+class Approve(Confirmed):
+    """A yes to the bytes that were shown."""
+
     why = Text(label=_("Note, optional"), required=False, rows=1)
 
 
@@ -33,10 +52,9 @@ class Reject(Styled):
     )  # fmt: skip
 
 
-class Edit(Styled):
+class Edit(Confirmed):
     """Other arguments for the same call: one field per property, or the whole as JSON."""
 
-    digest = forms.CharField(widget=forms.HiddenInput)
     mode = forms.ChoiceField(
         choices=[("fields", "fields"), ("json", "json")], widget=forms.HiddenInput, initial="fields"
     )

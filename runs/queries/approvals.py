@@ -1,35 +1,29 @@
-"""Everything that a person must see before they decide, attest or answer."""
+"""Everything that a person must see before they decide, attest or answer, or set a stopped run going again."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Q, TextField
-from django.db.models.functions import Cast
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from runs.catalog import spec
+from runs.engine.limits import SECOND
+from runs.engine.machines import RUN_STOPS
 from runs.engine.toolspec import ToolSpec
 from runs.journal.lease import now
-from runs.models import Approval, Call, Decision, Event, Policy, Question, Run
-from runs.queries import words
-from runs.queries.display import Leaf, leaves, one_line, visible
+from runs.models import Approval, Call, Decision, Event, Question, Run
+from runs.queries import lookups, words
+from runs.queries.cards import Argument, Card, Line, Readout, arguments, card_of, compared, raw
+from runs.queries.display import Leaf, leaves, visible
 from runs.queries.facts import Note
-from runs.queries.inbox import probing, why_not
-from runs.queries.runs import holds
+from runs.queries.history import Predecessor, Step, history, predecessor, step, steps
+from runs.queries.items import Ended, ended, probing, why_not
 from runs.queries.timeline import notes_of, said_by
 from runs.queries.viewer import Viewer
 
-STEPS, HISTORY = 5, 10
-
-
-@dataclass
-class Step:
-    """A call in short."""
-
-    call: Call
-    sign: words.Sign
-    text: str
-    came_to: str
+Key = tuple[int, ...]
+STRONG = ("high",)  # risks that ask to type the tool's name
 
 
 @dataclass
@@ -48,11 +42,22 @@ class CallSheet:
     history: list[Step]
     said: str
     spec: ToolSpec | None
+    card: Card
+
+    @property
+    def raw(self) -> str:
+        """The stored text of the arguments, laid out."""
+        return raw(self.call.arguments)
+
+    @property
+    def objects(self) -> str:
+        """The objects that it names."""
+        return ", ".join(visible(key.partition(":")[2] or key) for key in self.call.objects_touched)
 
 
 @dataclass
 class ApprovalSheet(CallSheet):
-    """A call that waits, or waited, for a decision."""
+    """A call that waits, or waited, for a decision. `lines` are what a person changed in the model's proposal."""
 
     approval: Approval
     sign: words.Sign
@@ -63,8 +68,49 @@ class ApprovalSheet(CallSheet):
     why_not: str
     open: bool
     expired: bool
-    before: list[Leaf]
+    arguments: list[Argument]
+    lines: list[Line]
     others: list[Approval]
+    predecessor: Predecessor | None
+    ended: Ended | None
+    clock: int = field(default_factory=now)
+
+    @property
+    def id(self) -> str:
+        """Its name on the page."""
+        return f"approval-{self.approval.pk}"
+
+    @property
+    def key(self) -> Key:
+        """Where it stands in the inbox."""
+        return key_of(self.approval)
+
+    @property
+    def confirm(self) -> str:
+        """The name that must be typed before a yes; empty where a yes is enough."""
+        return self.call.tool if self.risk in STRONG else ""
+
+    @property
+    def seconds(self) -> int | None:
+        """Time left; None without a deadline."""
+        return max(0, self.approval.expires_at - self.clock) // SECOND if self.approval.expires_at else None
+
+    @property
+    def whole(self) -> int:
+        """Seconds from the asking to the deadline."""
+        return max(1, ((self.approval.expires_at or 0) - self.approval.created_at) // SECOND)
+
+    @property
+    def winner(self) -> Decision | None:
+        """The decision that closed it."""
+        return self.decisions[0] if self.decisions else None
+
+
+def key_of(row: Approval | Question) -> Key:
+    """Where an approval or a question stands in the inbox, as `inbox.Source` makes keys."""
+    if isinstance(row, Question):
+        return (1, row.created_at, 2, row.pk)
+    return (0, row.expires_at, 0, row.pk) if row.expires_at else (1, row.created_at, 0, row.pk)
 
 
 def approval_sheet(approval_id: int, viewer: Viewer) -> ApprovalSheet | None:
@@ -76,80 +122,59 @@ def approval_sheet(approval_id: int, viewer: Viewer) -> ApprovalSheet | None:
     run = approval.run
     sheet = call_sheet(run, Call.objects.get(run=run, turn=approval.turn, ordinal=approval.ordinal))
     about = Event.objects.filter(run=run, turn=approval.turn, ordinal=approval.ordinal)
-    judged = [
-        json.loads(b)
-        for b in about.filter(kind="CallJudged", revision=approval.revision).values_list("body", flat=True)
-    ]
-    verdict = judged[-1] if judged else {}
-    expired = bool(approval.expires_at and approval.expires_at <= now())
+    judged = about.filter(kind="CallJudged", revision=approval.revision).order_by("seq").values_list("body", flat=True)
+    verdict = json.loads(judged.last() or "{}")
+    proposed = _proposed(about, sheet.call)
+    decisions = list(approval.decisions.select_related("person").order_by("at"))
+    is_late = bool(approval.expires_at and approval.expires_at <= now())
+    others = Approval.objects.filter(run=run, turn=approval.turn, ordinal=approval.ordinal).exclude(pk=approval.pk)
     return ApprovalSheet(
         **vars(sheet), approval=approval, sign=words.APPROVAL[approval.status], rule=visible(approval.rule),
-        why=visible(verdict.get("why", "")), policy=verdict.get("policy", 0),
-        decisions=list(approval.decisions.select_related("person").order_by("at")),
-        why_not=why_not(viewer, approval.exclude), open=approval.status == "pending" and not expired, expired=expired,
-        before=_proposed(about, sheet.call),
-        others=_others(approval),
+        why=visible(verdict.get("why", "")), policy=verdict.get("policy", 0), decisions=decisions,
+        why_not=why_not(viewer, approval.exclude), open=approval.status == "pending" and not is_late,
+        expired=approval.status == "expired" or (is_late and approval.status == "pending"),
+        arguments=arguments(sheet.call.values(), proposed),
+        lines=compared(proposed, sheet.call.values()) if proposed is not None else [],
+        others=list(others.order_by("n")),
+        predecessor=predecessor(sheet.call, approval.created_at),
+        ended=ended(approval, decisions[0].person.get_username() if decisions else ""),
     )  # fmt: skip
 
 
-def _others(approval: Approval) -> list[Approval]:
-    same = Approval.objects.filter(run=approval.run_id, turn=approval.turn, ordinal=approval.ordinal)
-    return list(same.exclude(pk=approval.pk).order_by("n"))
-
-
-def _proposed(about: Any, call: Call) -> list[Leaf]:
-    """The model's own arguments, where a person has changed them since."""
+def _proposed(about: Any, call: Call) -> Any:
+    """The model's own arguments, where a person has changed them since; else None."""
     if call.revision == 1:
-        return []
-    first = (
-        about.filter(kind="CallJudged", revision=1)
-        .exclude(payload=None)
-        .order_by("seq")
-        .values_list("payload", flat=True)
-    )
-    return leaves(json.loads(first.first() or "{}"))
+        return None
+    first = about.filter(kind="CallJudged", revision=1).exclude(payload=None).order_by("seq")
+    return json.loads(first.values_list("payload", flat=True).first() or "{}")
 
 
 def call_sheet(run: Run, call: Call) -> CallSheet:
     """A call in full."""
-    arguments = call.values()
-    found = spec(call.tool)
-    policy = Policy.objects.filter(current=True).values_list("content", flat=True).first() or {}
-    rows = leaves(arguments)
-    risk = words.risk_of(policy, call.tool, found)
-    answered = (
-        Event.objects.filter(run=run, turn=call.turn, kind="ModelAnswered").values_list("payload", flat=True).first()
-    )
-    return CallSheet(
-        run, call, words.headline(call.tool, arguments), rows, sum(leaf.hidden for leaf in rows),
-        words.EFFECT[call.effect], risk, words.RISK[risk], _steps(run, call), _history(call),
-        visible(said_by(answered)), found,
+    values, found = call.values(), spec(call.tool)
+    rows = leaves(values)
+    risk = words.risk_of(lookups.policy_content(), call.tool, found)
+    answered = Event.objects.filter(run=run, turn=call.turn, kind="ModelAnswered").values_list("payload", flat=True)
+    sheet = CallSheet(
+        run, call, words.headline(call.tool, values), rows, sum(leaf.hidden for leaf in rows),
+        words.EFFECT[call.effect], risk, words.RISK[risk], steps(call), history(call),
+        visible(said_by(answered.first())), found, card_of(found, values, run),
     )  # fmt: skip
+    sheet.card.readouts += _standing(sheet)
+    return sheet
 
 
-def _step(call: Call) -> Step:
-    text = words.headline(call.tool, call.values()) if call.status != "invalid" else visible(call.tool)
-    sign = words.call_sign(call.status, call.outcome, call.tool)
-    return Step(call, sign, text, one_line(" · ".join(x for x in (call.effect_ref, call.detail, call.why) if x), 160))
-
-
-def _steps(run: Run, call: Call) -> list[Step]:
-    earlier = Q(turn__lt=call.turn) | Q(turn=call.turn, ordinal__lt=call.ordinal)
-    rows = Call.objects.filter(earlier, run=run).order_by("-turn", "-ordinal")[:STEPS]
-    return [_step(row) for row in reversed(rows)]
-
-
-def _history(call: Call) -> list[Step]:
-    """What agents already did to the objects of this call, in this run and in others; newest first."""
-    if not call.objects_touched:
-        return []
-    wanted = Q(pk__in=[])
-    for key in call.objects_touched:
-        wanted |= holds("text", key)
-    rows = Call.objects.annotate(text=Cast("objects_touched", TextField())).filter(wanted)
-    rows = rows.exclude(effect__in=("read", "host")).exclude(run=call.run_id, turn=call.turn, ordinal=call.ordinal)
-    done = rows.filter(status__in=("done", "unknown", "executing", "not_executed"))
-    return [_step(row) for row in done.select_related("run").order_by("-run_id", "-turn", "-ordinal")[:HISTORY]]
+def _standing(sheet: CallSheet) -> list[Readout]:
+    """What the record says of the same tool in this run, and of the same objects in all of them."""
+    call = sheet.call
+    same = Call.objects.filter(run=call.run_id, tool=call.tool, status__in=("done", "unknown", "executing"))
+    done = same.exclude(turn=call.turn, ordinal=call.ordinal).count()
+    found = [Readout(_("Done by this run before"), str(done), words.EFFECT[call.effect][0])]
+    if call.objects_touched:
+        count = len(sheet.history)
+        note = ngettext("{n} effect of any run", "{n} effects of any run", count).format(n=count)
+        found.insert(0, Readout(_("Acts on"), sheet.objects, note))
+    return found
 
 
 @dataclass
@@ -160,6 +185,16 @@ class AttestSheet(CallSheet):
     probing: str
     why_not: str
     open: bool
+
+    @property
+    def id(self) -> str:
+        """Its name on the page."""
+        return f"unknown-{self.call.run_id}-{self.call.turn}-{self.call.ordinal}"
+
+    @property
+    def key(self) -> Key:
+        """Where it stands in the inbox."""
+        return (1, self.call.started_at or 0, 1, self.call.run_id, self.call.turn, self.call.ordinal)
 
 
 def attest_sheet(run: Run, turn: int, ordinal: int, viewer: Viewer) -> AttestSheet | None:
@@ -186,6 +221,16 @@ class QuestionSheet:
     open: bool
     answer: list[Leaf]
 
+    @property
+    def id(self) -> str:
+        """Its name on the page."""
+        return f"question-{self.question.pk}"
+
+    @property
+    def key(self) -> Key:
+        """Where it stands in the inbox."""
+        return key_of(self.question)
+
 
 def question_sheet(question_id: int, viewer: Viewer) -> QuestionSheet | None:
     """The question, the last steps, and whether this viewer may answer."""
@@ -196,6 +241,29 @@ def question_sheet(question_id: int, viewer: Viewer) -> QuestionSheet | None:
     run = question.run
     call = Call(run=run, turn=question.turn, ordinal=question.ordinal)
     return QuestionSheet(
-        question, run, visible(question.text), _steps(run, call), why_not(viewer), question.status == "open",
+        question, run, visible(question.text), steps(call), why_not(viewer), question.status == "open",
         leaves(question.answer) if question.answer is not None else [],
     )  # fmt: skip
+
+
+@dataclass
+class StopSheet:
+    """A run that the host stopped: what it has done, and what it has not."""
+
+    run: Run
+    open: bool
+    done: list[Step]
+    undone: list[Step]
+
+    @property
+    def id(self) -> str:
+        """Its name on the page."""
+        return f"stop-{self.run.pk}"
+
+
+def stop_sheet(run: Run) -> StopSheet:
+    """Effects that happened, and calls that did not, of a stopped run: its last ones."""
+    rows = Call.objects.filter(run=run).exclude(effect__in=("read", "host")).order_by("-turn", "-ordinal")[:12]
+    calls = [step(row) for row in reversed(rows)]
+    done = [s for s in calls if s.call.status in ("done", "executing", "unknown")]
+    return StopSheet(run, run.status in RUN_STOPS, done, [s for s in calls if s not in done])

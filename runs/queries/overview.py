@@ -17,9 +17,9 @@ from django.utils.translation import gettext_lazy, pgettext
 from runs.engine.limits import SECOND
 from runs.engine.machines import RUN_ENDS, RUN_OPEN, RUN_STOPS
 from runs.journal.lease import now
-from runs.models import Approval, Call, Decision, Policy, Question, Run
+from runs.models import Approval, Call, Decision, Policy, Run
 from runs.queries import charts, inbox, words
-from runs.queries.inbox import Names
+from runs.queries.lookups import Names
 from runs.queries.policies import risk_of
 from runs.queries.viewer import Viewer
 
@@ -371,9 +371,10 @@ def needs(viewer: Viewer) -> Needs:
         Run.objects.filter(status__in=(*RUN_STOPS, "queued", "running", "cancelling"))
         .order_by().values_list("status").annotate(n=Count("pk"))
     )  # fmt: skip
+    counts = inbox.counts(viewer)
     return Needs(
-        inbox.count_mine(viewer), inbox.count(), first, Call.objects.filter(status="unknown").count(),
-        Question.objects.filter(status="open").count(), sum(by_status.get(status, 0) for status in RUN_STOPS),
+        counts["mine"], counts["all"], first, counts["unknown"], counts["questions"],
+        sum(by_status.get(status, 0) for status in RUN_STOPS),
         sum(n for status, n in by_status.items() if status not in RUN_STOPS),
     )  # fmt: skip
 

@@ -88,11 +88,11 @@ class Shell:
         return "*" in self.off
 
 
-def shell(viewer: Viewer) -> Shell:
-    """A constant number of small queries, for every page and every look of a socket."""
+def shell(viewer: Viewer, counts: dict[str, int] | None = None) -> Shell:
+    """A constant number of small queries, for every page and every look of a socket; `counts` of who has them."""
     mine = viewer.decides or viewer.steers
     policy = Policy.objects.filter(current=True).values_list("content", flat=True).first() or {}
     return Shell(
-        inbox.count_mine(viewer) if mine else inbox.count(), mine, incidents.count(),
+        (counts or inbox.counts(viewer))["mine" if mine else "all"], mine, incidents.count(),
         tuple(policy.get("off", ())), safe_mode.in_force(),
     )  # fmt: skip

@@ -76,6 +76,7 @@ APPROVAL: dict[str, Sign] = {
     "withdrawn": Sign(_("Withdrawn"), "quiet", "rejected"),
 }
 RISK: dict[str, Any] = {"high": _("High risk"), "medium": _("Medium risk"), "low": _("Low risk")}
+RISK_WORD: dict[str, Any] = {"high": _("High"), "medium": _("Medium"), "low": _("Low")}
 EFFECT: dict[str, tuple[Any, Any]] = {
     "read": (_("read only"), _("It changes nothing. After a crash it is read again.")),
     "repeatable": (_("repeat-safe"), _("The same call again leads to the same state, so it may be repeated.")),

@@ -86,7 +86,7 @@ def name_request(request: Any) -> str:
 
 
 PLACES = {
-    "inbox": ("inbox", "approval", "question", "attest"),
+    "inbox": ("inbox", "approval", "approve", "reject", "edit", "question", "answer", "attest", "stopped"),
     "incidents": ("incidents", "incident"),
     "agents": ("agents", "agent"),
     "tools": ("tools", "tool", "policies"),
@@ -108,7 +108,8 @@ def show(request: Any, template: str, context: dict[str, Any], status: int = 200
     viewer = getattr(request, "viewer", None)
     frame: dict[str, Any] = {"viewer": None, "place": ""}
     if viewer is not None and viewer.may("see"):
-        frame = {"viewer": viewer, "place": _place(request), "shell": shell(viewer), "places": places()}
+        around = shell(viewer, context.get("counts"))
+        frame = {"viewer": viewer, "place": _place(request), "shell": around, "places": places()}
     return render(request, template, frame | context, status=status)
 
 

@@ -1,4 +1,4 @@
-"""Decide, answer, attest: the page shows everything first, the post does one action, then redirects."""
+"""Decide, answer, attest: the page shows everything first, the post does one action, then goes on to the next item."""
 
 import json
 from collections.abc import Callable
@@ -12,27 +12,40 @@ from django.utils.translation import gettext as _
 from runs.actions import approvals as acts
 from runs.actions import questions
 from runs.actions.acting import Refused
+from runs.engine.toolspec import InvalidArguments
 from runs.forms import deciding as forms
 from runs.models import Approval
 from runs.queries import approvals as queries
-from runs.queries.runs import find_run
-from runs.views.access import absent, page, show
+from runs.queries import drafts
+from runs.queries import runs as run_queries
+from runs.views.access import absent, page
+from runs.views.inbox import go_on, with_list
 
 
 @page()
 def approval(request: Any, approval_id: int) -> HttpResponse:
     """What is asked of people."""
-    return _approval(request, approval_id)
+    return _approval(request, _sheet(request, approval_id))
 
 
-def _approval(request: Any, approval_id: int, refused: Refused | None = None, **typed: Any) -> HttpResponse:
+def _sheet(request: Any, approval_id: int) -> queries.ApprovalSheet:
     sheet = queries.approval_sheet(approval_id, request.viewer)
     if sheet is None:
         raise absent()
-    context: dict[str, Any] = {"sheet": sheet, "refused": refused}
+    return sheet
+
+
+def _approval(
+    request: Any, sheet: queries.ApprovalSheet, refused: Refused | None = None, status: int = 0, **typed: Any
+) -> HttpResponse:
+    context: dict[str, Any] = {"sheet": sheet, "refused": refused, "title": sheet.headline, "typed": typed}
     context |= _blank_forms(sheet) | typed
+    edited = typed.get("edit")
+    if edited is not None and not edited.errors:
+        context["draft"] = drafts.draft_of(sheet.call, edited.arguments())
     invalid = any(form.errors for form in typed.values())
-    return show(request, "inbox/approval.html", context, refused.status if refused else 422 if invalid else 200)
+    status = status or (refused.status if refused else 422 if invalid else 200)
+    return with_list(request, "inbox/approval.html", context, status)
 
 
 def _blank_forms(sheet: queries.ApprovalSheet) -> dict[str, Any]:
@@ -52,12 +65,13 @@ def _edit_form(sheet: queries.ApprovalSheet, data: Any = None, **options: Any) -
 @page("decide", "POST")
 def approve(request: Any, approval_id: int) -> HttpResponse:
     """Say yes to the bytes that were shown."""
-    form = forms.Approve(request.POST, auto_id="approve_%s")
+    sheet = _sheet(request, approval_id)
+    form = forms.Approve(request.POST, auto_id="approve_%s", confirm=sheet.confirm)
 
     def do() -> Approval:
         return acts.decide(approval_id, request.user, "approve", form.cleaned_data["digest"], form.cleaned_data["why"])
 
-    return _vote(request, approval_id, "approve", form, do, _("Approved. It runs exactly as it was shown."))
+    return _vote(request, sheet, "approve", form, do, _("Approved. It runs exactly as it was shown."))
 
 
 @page("decide", "POST")
@@ -71,35 +85,48 @@ def reject(request: Any, approval_id: int) -> HttpResponse:
             approval_id, request.user, "reject", data["digest"], data["why"], stop=data["then"] == "stop"
         )
 
-    return _vote(request, approval_id, "reject", form, do, _("Rejected. The agent has your reason."))
+    return _vote(request, _sheet(request, approval_id), "reject", form, do, _("Rejected. The agent has your reason."))
 
 
 @page("decide", "POST")
 def edit(request: Any, approval_id: int) -> HttpResponse:
-    """Change the arguments: a new revision of the same call, judged anew."""
-    sheet = queries.approval_sheet(approval_id, request.viewer)
-    if sheet is None:
-        raise absent()
-    form = _edit_form(sheet, request.POST)
+    """Change the arguments: a new revision of the same call, judged anew. `step=compare` only shows what changes."""
+    sheet = _sheet(request, approval_id)
+    is_draft = request.GET.get("step") == "compare"
+    form = _edit_form(sheet, request.POST, confirm="" if is_draft else sheet.confirm)
+    if is_draft:
+        return _compare(request, sheet, form)
 
     def do() -> Approval:
         data = form.cleaned_data
         return acts.edit(approval_id, request.user, data["digest"], form.arguments(), data["why"])
 
-    return _vote(request, approval_id, "edit", form, do, _("Changed. The new version was judged again."))
+    return _vote(request, sheet, "edit", form, do, _("Changed. The new version was judged again."))
 
 
-def _vote(request: Any, approval_id: int, name: str, form: Any, do: Callable[[], Approval], done: str) -> HttpResponse:
+def _compare(request: Any, sheet: queries.ApprovalSheet, form: forms.Edit) -> HttpResponse:
+    """What an edit would change, and whether the tool takes it; nothing is done. A preview is no failure: 200."""
+    if form.is_valid() and sheet.spec:
+        try:
+            sheet.spec.check(form.arguments())
+        except InvalidArguments as error:
+            form.add_error(None, str(error))
+    return _approval(request, sheet, status=200, edit=form)
+
+
+def _vote(
+    request: Any, sheet: queries.ApprovalSheet, name: str, form: Any, do: Callable[[], Approval], done: str
+) -> HttpResponse:
     if not form.is_valid():
-        return _approval(request, approval_id, **{name: form})
+        return _approval(request, sheet, **{name: form})
     try:
-        answered = do()
+        do()
     except Refused as error:
         if error.status == 404:
             raise
-        return _approval(request, approval_id, error, **{name: form})
-    messages.success(request, done)
-    return redirect("approval", answered.pk)
+        return _approval(request, _sheet(request, sheet.approval.pk), error, **{name: form})
+    messages.success(request, f"{done} {sheet.headline}")
+    return go_on(request, sheet.key)
 
 
 @page()
@@ -114,7 +141,7 @@ def _question(request: Any, question_id: int, form: Any = None, refused: Refused
         raise absent()
     status = refused.status if refused else 422 if form is not None and form.errors else 200
     context = {"sheet": sheet, "form": form or forms.Answer(sheet.question.schema), "refused": refused}
-    return show(request, "inbox/question.html", context, status)
+    return with_list(request, "inbox/question.html", context | {"title": _("An agent asks")}, status)
 
 
 @page("decide", "POST")
@@ -131,13 +158,13 @@ def answer(request: Any, question_id: int) -> HttpResponse:
     except Refused as error:
         return _question(request, question_id, form, error)
     messages.success(request, _("Answered. The agent reads it with its next turn."))
-    return redirect("run", sheet.run.pk)
+    return go_on(request, sheet.key)
 
 
 @page("see", "GET", "HEAD", "POST")
 def attest(request: Any, run_id: int, turn: int, ordinal: int) -> HttpResponse:
     """Say what became of an effect of which nobody has heard."""
-    run = find_run(run_id)
+    run = run_queries.find_run(run_id)
     sheet = run and queries.attest_sheet(run, turn, ordinal, request.viewer)
     if not sheet:
         raise absent()
@@ -148,10 +175,24 @@ def attest(request: Any, run_id: int, turn: int, ordinal: int) -> HttpResponse:
             data = form.cleaned_data
             acts.attest(run_id, turn, ordinal, request.user, data["verdict"], data["reference"], data["why"])
             messages.success(request, _("Recorded. The run goes on from what you said."))
-            return redirect("run", run_id)
+            return go_on(request, sheet.key)
         except Refused as error:
             if error.status == 403:
                 raise
             problem = error
     status = problem.status if problem else 422 if form.errors else 200
-    return show(request, "inbox/attest.html", {"sheet": sheet, "form": form, "refused": problem}, status)
+    context = {"sheet": sheet, "form": form, "refused": problem, "title": sheet.headline}
+    return with_list(request, "inbox/attest.html", context, status)
+
+
+@page()
+def stopped(request: Any, run_id: int) -> HttpResponse:
+    """A run that the host stopped, and what a person can do now."""
+    run = run_queries.find_run(run_id)
+    if run is None:
+        raise absent()
+    sheet = queries.stop_sheet(run)
+    if not sheet.open:
+        return redirect("run", run_id)
+    context = {"sheet": sheet, "head": run_queries.head(run, request.viewer), "title": _("A stopped run")}
+    return with_list(request, "inbox/stop.html", context)

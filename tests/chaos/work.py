@@ -52,8 +52,12 @@ class People(threading.Thread):
         return int(answer.status_code) < 400
 
     def _round(self) -> None:
-        for row in self.yard.sql("SELECT id, digest FROM runs_approval WHERE status = 'pending' ORDER BY id LIMIT 5"):
-            if self._post(f"/approvals/{row['id']}/approve", digest=row["digest"], why=""):
+        waiting = (
+            "SELECT a.id, a.digest, c.tool FROM runs_approval a JOIN runs_call c ON c.run_id = a.run_id"
+            " AND c.turn = a.turn AND c.ordinal = a.ordinal WHERE a.status = 'pending' ORDER BY a.id LIMIT 5"
+        )
+        for row in self.yard.sql(waiting):
+            if self._post(f"/approvals/{row['id']}/approve", digest=row["digest"], confirm=row["tool"]):
                 self.confirmed.add(row["id"])
         for row in self.yard.sql("SELECT id FROM runs_question WHERE status = 'open' LIMIT 5"):
             self._post(f"/questions/{row['id']}/answer", answer="yes")

@@ -36,6 +36,7 @@ def test_an_operator_starts_a_refund_and_watches_live_how_a_reviewer_approves_it
     row.click()
     expect(theirs.get_by_role("table").first).to_contain_text("12.34")
     expect(theirs.get_by_text("exactly these bytes run")).to_be_visible()
+    theirs.get_by_label("High risk: type refund_order").fill("refund_order")
     theirs.get_by_role("button", name="Approve: Refund €12.34 on order O-1042").click()
     expect(theirs.get_by_text("Approved. It runs exactly as it was shown.")).to_be_visible()
 

@@ -94,7 +94,7 @@ def opened(story: Story) -> Incident:
 
 def decide(story: Story, how: str, who: str = "reviewer", **fields: Any) -> Any:
     """Post a decision as the page would."""
-    data = {"digest": story.approval.digest, "why": "", "then": "continue"} | fields
+    data = {"digest": story.approval.digest, "why": "", "then": "continue", "confirm": story.call.tool} | fields
     return browser(who).post(f"/approvals/{story.approval.pk}/{how}", data)
 
 

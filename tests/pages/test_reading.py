@@ -35,7 +35,7 @@ def test_the_approval_page_shows_every_argument_with_type_size_and_digest(asked:
 
 def test_the_starter_is_told_why_they_may_not_decide(asked: Story) -> None:
     mine = browser("operator")
-    assert "You started this run, so another operator decides." in mine.get("/").content.decode()
+    assert "You started this run, so another operator decides." in mine.get("/?view=others").content.decode()
     page = mine.get(f"/approvals/{asked.approval.pk}").content.decode()
     assert "You started this run, so another operator decides." in page
     assert "Approve:" not in page
@@ -122,7 +122,7 @@ def test_pages_cost_the_same_number_of_queries_whatever_they_show(asked: Story) 
     more = {path: cost(path) for path in ("/", "/runs", asked.page)}
     assert more["/"] == few["/"] and more["/runs"] == few["/runs"]
     assert more[asked.page] <= few[asked.page] + 2  # a finished run reads its answer and its evidence
-    assert max(more.values()) <= 22, more
+    assert max(more.values()) <= 24, more
 
 
 def test_older_cards_stand_on_a_page_of_their_own(seeded: None, service: object) -> None:

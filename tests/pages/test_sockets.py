@@ -19,7 +19,7 @@ from django.db import connection
 
 from agentops.asgi import application
 from runs import consumers, notify
-from runs.actions.runs import add_note
+from runs.actions.runs import add_note, close_failed
 from tests.pages.story import Story, browser, person, seed
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -189,16 +189,36 @@ async def test_the_poll_looks_without_a_nudge(played: Story) -> None:
         assert (await frames(line, 1))[-1] == {"close": 4403}
 
 
-async def test_the_inbox_is_sent_again_only_when_it_looks_different(played: Story) -> None:
-    async with watching("/ws/inbox/", "operator") as line:
+async def nudge_inbox() -> None:
+    layer = get_channel_layer()
+    assert layer is not None
+    await layer.group_send(notify.INBOX, {"type": "news", "run": 0, "seq": 0})
+
+
+async def test_the_inbox_names_new_rows_and_sends_nothing_while_nothing_differs(played: Story) -> None:
+    async with watching("/ws/inbox/?view=mine", "operator") as line:
         first = await frames(line)
-        assert len(first) == 1 and "inbox-groups" in first[0]["html"] and "The agent gave up" in first[0]["html"]
-        layer = get_channel_layer()
-        assert layer is not None
-        await layer.group_send(notify.INBOX, {"type": "news", "run": 0, "seq": 0})
-        assert await frames(line) == []
-        await in_thread(lambda: Story("quitter").go())()
-        assert "inbox-groups" in (await frames(line))[-1]["html"]
+        assert len(first) == 1 and f'data-rows="stop-{played.run.pk}"' in first[0]["html"]
+        assert '<span id="count-mine" hx-swap-oob="true">1</span>' in first[0]["html"]
+        await nudge_inbox()
+        assert await frames(line, 1.5) == []
+        other = await in_thread(lambda: Story("quitter").go())()
+        html = (await frames(line, 1.5))[-1]["html"]
+        assert f'data-rows="stop-{played.run.pk} stop-{other.run.pk}"' in html
+        assert 'class="row"' not in html  # a new row is named, and fetched when its reader wants it
+
+
+async def test_a_row_in_view_that_ends_is_sent_once_as_it_ended(played: Story) -> None:
+    async with watching(f"/ws/inbox/?view=mine&rows=stop-{played.run.pk}+approval-999+junk'", "operator") as line:
+        await frames(line)
+        operator = await User.objects.aget(username="operator")
+        await in_thread(close_failed)(played.run.pk, operator, "Enough.")
+        html = (await frames(line, 1.5))[-1]["html"]
+        assert f'id="row-stop-{played.run.pk}"' in html and "data-done" in html and "Failed" in html
+        assert f'id="changed-stop-{played.run.pk}"' in html
+        await nudge_inbox()
+        later = await frames(line, 1.5)
+        assert all("data-done" not in frame["html"] for frame in later)
 
 
 @pytest.mark.parametrize("where", ["/ws/shell/", "/ws/inbox/", "/ws/runs/{}/"])

@@ -38,7 +38,9 @@ def start(person: Person, agent: str = "refund", key: str = "before") -> str:
 
 def decide(stack: Stack, run: str, who: str) -> httpx.Response:
     found = until(lambda: stack.sql("SELECT id, digest FROM runs_approval WHERE run_id = %s", (int(run[6:]),)))[0]
-    return stack.signed_in(who).post(f"/approvals/{found['id']}/approve", {"digest": found["digest"]})
+    return stack.signed_in(who).post(
+        f"/approvals/{found['id']}/approve", {"digest": found["digest"], "confirm": "refund_order"}
+    )
 
 
 def status(stack: Stack, run: str) -> str:

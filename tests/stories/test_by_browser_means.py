@@ -42,16 +42,18 @@ def test_a_refund_is_started_by_one_approved_by_another_and_seen_by_all(
     approval = house.approval(run)
     assert f"Refund €80.00 on order {order}" in people["reviewer"].get("/").text
     place, digest = f"/approvals/{approval['id']}", approval["digest"]
+    yes = {"digest": digest, "confirm": "refund_order"}
+    assert people["reviewer"].post(f"{place}/approve", {"digest": digest}).status_code == 422, "high risk: typed"
     assert digest in people["reviewer"].get(place).text
-    assert people["operator"].post(f"{place}/approve", {"digest": digest}).status_code == 403, "who started it"
-    assert people["auditor"].post(f"{place}/approve", {"digest": digest}).status_code == 403
-    assert people["reviewer"].post(f"{place}/approve", {"digest": "0" * 64}).status_code == 412
-    forged = people["reviewer"].client.post(f"{place}/approve", data={"digest": digest})
+    assert people["operator"].post(f"{place}/approve", yes).status_code == 403, "who started it"
+    assert people["auditor"].post(f"{place}/approve", yes).status_code == 403
+    assert people["reviewer"].post(f"{place}/approve", yes | {"digest": "0" * 64}).status_code == 412
+    forged = people["reviewer"].client.post(f"{place}/approve", data=yes)
     assert forged.status_code == 403, "a form of another site"
     assert house.approvals(run) == [approval], "nothing of it was a decision"
-    assert people["reviewer"].post(f"{place}/approve", {"digest": digest, "why": "It is broken."}).status_code == 302
+    assert people["reviewer"].post(f"{place}/approve", yes | {"why": "It is broken."}).status_code == 302
     assert house.reached(run, *ENDS) == "succeeded"
-    assert people["reviewer"].post(f"{place}/approve", {"digest": digest}).status_code == 302, "no news"
+    assert people["reviewer"].post(f"{place}/approve", yes).status_code == 302, "no news"
     late = people["operator"].post(f"{place}/reject", {"digest": digest, "why": "No.", "then": "continue"})
     assert late.status_code == 409 and "reviewer" in late.text and "already approved" in late.text
     (effect,) = house.effects_of(run)
