@@ -190,6 +190,9 @@ def cut(yard: Yard, link: str, mode: str) -> Played:
     end = time.monotonic() + TWO_LEASES
     if not link.startswith("web"):
         runs += work.start(yard)
+    if link.startswith("sweeper"):  # they speak of what others leave behind
+        yard.off("worker-1")
+        yard.on("worker-1")
     time.sleep(max(0.0, end - time.monotonic()))
     fired = yard.links[link].hurt
     yard.links[link].heal()
