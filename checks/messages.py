@@ -45,13 +45,22 @@ CONSTANTS = {
     "runs/audit/safe_mode.py": ("WHAT",),
     "runs/views/access.py": ("UNREADABLE", "GONE"),
 }
+# What is no text of ours in a template: marked blocks, comments, code, names, tags.
+ASIDE = re.compile(
+    r"\{%\s*blocktrans.*?endblocktrans\w*\s*%\}|\{%\s*comment.*?endcomment\s*%\}|<(code|kbd|svg)\b.*?</\1>"
+    r"|AgentOps|&\w+;",
+    re.DOTALL,
+)
+FILLED = re.compile(r"\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
+SAID = re.compile(r'\s(?:title|placeholder|alt|aria-label)="([^"]*)"')
+WORD = re.compile(r"[^\W\d_]{2,}")
 PLACE = re.compile(r"%\(\w+\)[#0 +-]*[\d.]*[a-z]|%[sdif]|\{\w*(?:[.!:][^{}]*)?\}")
 Found = tuple[str | tuple[str, ...], str, str | None]  # text (or one and many), file, context
 
 
 def check(root: Path) -> list[str]:
     """What is missing, fuzzy, no longer used, filled in wrongly, or not compiled."""
-    problems = []
+    problems = [*unmarked_templates(root), *unmarked_code(root)]
     for folder, language, wanted in catalogues(root):
         path = po(root, language, folder)
         try:
@@ -63,6 +72,26 @@ def check(root: Path) -> list[str]:
         if not path.with_suffix(".mo").exists() or path.with_suffix(".mo").read_bytes() != compiled(have):
             problems.append(f"{path.relative_to(root)}: its .mo is not made of it: python -m checks messages --write")
     return problems
+
+
+def unmarked_templates(root: Path) -> Iterator[str]:
+    """Words in a template that nobody can translate."""
+    for path in template_files(root):
+        plain = FILLED.sub("\0", ASIDE.sub("\0", path.read_text()))
+        for text in (*SAID.findall(plain), *re.sub(r"<[^>]*>", "\0", plain).split("\0")):
+            if WORD.search(text):
+                yield f"{path.relative_to(root)}: not marked for translation: {' '.join(text.split())[:80]!r}"
+
+
+def unmarked_code(root: Path) -> Iterator[str]:
+    """Texts that are put together before they are looked up: no catalogue can have them."""
+    for path in python_files(root, *(folder for folders in FOLDERS.values() for folder in folders)):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call) and called_by(node) in CALLS:
+                for argument in node.args:
+                    parts = argument.values if isinstance(argument, ast.JoinedStr) else ()
+                    if any(WORD.search(literal(part) or "") for part in parts):
+                        yield f"{path.relative_to(root)}:{node.lineno}: an f-string cannot be looked up: use places"
 
 
 def compare(wanted: Catalog, have: Catalog) -> Iterator[str]:
@@ -209,7 +238,7 @@ def described(node: ast.Dict, names: tuple[str, ...]) -> Iterator[str]:
 
 def called(node: ast.Call) -> Iterator[tuple[str | tuple[str, ...], str | None]]:
     """(text, context) of a call; one without a plain text, such as an f-string, is none."""
-    function = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    function = called_by(node)
     if function in CALLS:
         at_context, at_text, at_plural = CALLS[function]
         words = [literal(argument) for argument in node.args]
@@ -219,6 +248,11 @@ def called(node: ast.Call) -> Iterator[tuple[str | tuple[str, ...], str | None]]
     for option in node.keywords:
         if option.arg in OPTIONS.get(function, ()) and (text := literal(option.value)):
             yield text, None
+
+
+def called_by(node: ast.Call) -> str:
+    """The last name of what is called."""
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
 
 def literal(node: ast.AST) -> str | None:

@@ -88,3 +88,22 @@ def test_a_catalogue_that_was_not_compiled_is_found(house: Path) -> None:
     translate(house)
     messages.po(house, "zh_Hans").with_suffix(".mo").write_bytes(b"")
     assert len(messages.check(house)) == 1 and "its .mo is not made of it" in messages.check(house)[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["<p>Hello there</p>", '<a title="Go on">{{ x }}</a>', "{{ n }} runs {% if a %}now{% endif %}"]
+)
+def test_a_text_that_nobody_marked_is_found(house: Path, text: str) -> None:
+    translate(house)
+    (house / "templates/other.html").write_text(text)
+    assert any("templates/other.html: not marked" in line for line in messages.check(house))
+
+
+def test_names_code_and_what_is_filled_in_need_no_mark(house: Path) -> None:
+    (house / "templates/other.html").write_text("<b>AgentOps</b> <code>make up</code> <p class='a b'>{{ x }} · 3</p>")
+    assert [line for line in messages.check(house) if "other.html" in line] == []
+
+
+def test_a_refusal_that_is_put_together_is_found(house: Path) -> None:
+    (house / "runs/more.py").write_text('raise Refused(f"Run {run} has ended.", 409)\n')
+    assert any("runs/more.py:1: an f-string" in line for line in messages.check(house))
