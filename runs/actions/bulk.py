@@ -36,10 +36,10 @@ def begin(*, person: User, kind: str, why: str, chosen: dict[int, str], request_
     if not chosen:
         raise Refused("No run is chosen.", 422)
     if len(chosen) > MOST:
-        raise Refused(f"At most {MOST} runs at once: narrow the filter.", 422)
+        raise Refused("At most {n} runs at once: narrow the filter.", 422, n=MOST)
     known = set(Run.objects.filter(pk__in=chosen).values_list("pk", flat=True))
     if unknown := sorted(chosen.keys() - known):
-        raise Refused(f"There is no run R-{unknown[0]}.", 422)
+        raise Refused("There is no run R-{run}.", 422, run=unknown[0])
     try:
         with transaction.atomic():
             clock = now()

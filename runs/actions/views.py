@@ -15,7 +15,7 @@ def save_view(person: User, name: str, query: str) -> SavedView:
     query = said(query, 400, empty="There is no filter to keep: set one first.")
     mine = SavedView.objects.filter(person=person)
     if mine.exclude(name=name).count() >= MOST:
-        raise Refused(f"You have {MOST} views already: delete one first.", 422)
+        raise Refused("You have {n} views already: delete one first.", 422, n=MOST)
     view, _ = SavedView.objects.update_or_create(person=person, name=name, defaults={"query": query})
     return view
 

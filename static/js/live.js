@@ -2,7 +2,7 @@
 // dropped. A frame without `upto` replaces fragments by id and may come again. Reconnecting is reading: ?after=<upto>.
 // Others listen on document: "live:state" {state}, "live:frame" (the frame, after its swap).
 (() => {
-  const root = document.querySelector("main [data-socket]") || document.querySelector("[data-socket]");
+  const root = document.querySelector("[data-socket]"); // the page's own; last in the document is that of the frame
   if (!root || !window.WebSocket || !window.htmx) return;
   const chip = document.querySelector("#live") || document.createElement("span");
   const SILENCE = 20000; // the server says something every 5 s; a sleeping laptop's socket looks open and is not

@@ -13,7 +13,7 @@
     if (off || event.defaultPrevented || event.target.closest("input, textarea, select, [contenteditable]")) return;
     const [key, going] = [CSS.escape(event.key), Date.now() - asked < 1500];
     asked = event.key === "g" ? Date.now() : 0;
-    const link = document.querySelector(going ? `.nav > a[data-key="${key}"]` : `a[data-key="${key}"]:not(.nav > a)`);
+    const link = document.querySelector(going ? `.nav > a[data-key="${key}"]` : `#keys a[data-key="${key}"]`);
     if (link) link.click();
     else if (key === "\\/") all("main [type=search], #search").find((each) => each.checkVisibility())?.focus();
     else if (key === "\\?") document.querySelector("#keys")?.togglePopover();
