@@ -78,8 +78,8 @@ class RuleForm(Styled):
         """The arguments that a condition may name are those of the tool."""
         super().__init__(data, **options)
         self.types = {name: about.get("type", "") for name, about in spec.schema.get("properties", {}).items()}
-        names = [("", gettext_lazy("always")), *((name, name) for name in self.types)]
-        for n in range(CLAUSES):
+        for n, blank in enumerate((gettext_lazy("always"), gettext_lazy("nothing more"))):
+            names = [("", blank), *((name, name) for name in self.types)]
             self.fields[f"arg{n}"] = forms.ChoiceField(label=gettext_lazy("Argument"), choices=names, required=False)
             self.fields[f"op{n}"] = forms.ChoiceField(label=gettext_lazy("is"), choices=OPERATORS, required=False)
             self.fields[f"value{n}"] = forms.CharField(label=gettext_lazy("Value"), required=False, max_length=500)
@@ -113,6 +113,11 @@ class RuleForm(Styled):
         made |= {"why": data["why"]} if data["why"] else {}
         made |= {"exclude_starter": True} if data["excludes"] else {}
         return made | ({"expires": data["minutes"] * 60} if data["minutes"] else {})
+
+    @property
+    def typed(self) -> bool:
+        """Whether the row for a new rule was filled in."""
+        return self.is_bound and any(self[name].value() for name in ("id", "why", "arg0"))
 
     @property
     def empty(self) -> bool:
@@ -157,6 +162,11 @@ class ToolForm(Styled):
     def is_valid(self) -> bool:
         """The form and each of its rules."""
         return all([super().is_valid(), *(rule.is_valid() for rule in self.rules)])
+
+    @property
+    def spare(self) -> RuleForm:
+        """The row for a new rule."""
+        return self.rules[-1]
 
     @property
     def wrong(self) -> bool:

@@ -66,11 +66,9 @@ class Series:
 
 
 def top_of(most: float) -> float:
-    """The round figure at which a scale ends: 1, 2 or 5 times a power of ten, four steps at most from nothing."""
-    if most <= 0:
-        return 1
-    power = 10 ** math.floor(math.log10(most))
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= most)
+    """The round figure at which a scale ends, at least 2, so that its middle is a figure too."""
+    power = 10 ** max(0, math.floor(math.log10(max(most, 1))))
+    return next(step * power for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * power >= max(most, 2))
 
 
 def grid_of(top: float, words: Any = None) -> list[Line]:
@@ -173,10 +171,10 @@ def _pieces(xs: Sequence[float], values: Sequence[tuple[float, str] | None], top
 
 
 def _apart(paths: list[Path]) -> list[Path]:
-    """Names at the ends of lines that meet would lie on each other: the second one goes lower."""
+    """Names at the ends of lines that meet would lie on each other: then the legend alone has them."""
     ends = [path.last for path in paths]
     if len(paths) == 2 and ends[0] and ends[1] and abs(ends[0].y - ends[1].y) < 12:
-        paths[1].tag, paths[0].tag = "", f"{paths[0].tag} / {paths[1].tag}"
+        paths[0].tag = paths[1].tag = ""
     return paths
 
 
@@ -193,7 +191,7 @@ class Row:
     @property
     def baseline(self) -> int:
         """Where its words stand."""
-        return self.y - 8
+        return self.y - 6
 
 
 @dataclass
@@ -208,7 +206,7 @@ def rows(values: Sequence[tuple[Any, str, float, str]]) -> Rows:
     """`values` are (name, figure in words, value, link); the longest takes the whole width."""
     most = max((value for *_words, value, _link in values), default=0) or 1
     made = [
-        Row(name, text, round(max(1.5, WIDTH * value / most), 1) if value else 0, 26 + 42 * n, link)
+        Row(name, text, round(max(1.5, WIDTH * value / most), 1) if value else 0, 20 + 32 * n, link)
         for n, (name, text, value, link) in enumerate(values)
     ]
-    return Rows(made, 26 + 42 * len(made) - 14 if made else 20)
+    return Rows(made, 32 * len(made) if made else 20)

@@ -112,8 +112,9 @@ class Range:
 
 
 def bucket_of(column: str, since: int, width: int) -> Any:
-    """The number of the bucket that a time of microseconds falls into."""
-    return Cast((F(column) - Value(since)) / Value(width), BigIntegerField())
+    """The number of the bucket that a time of microseconds falls into. A plain `Value` is bound as 32 bits, unsaid."""
+    begin, each = (Value(number, output_field=BigIntegerField()) for number in (since, width))
+    return (F(column) - begin) / each
 
 
 class InState(Func):

@@ -58,6 +58,7 @@ class PeopleList:
     after: str | None
     by_group: list[tuple[str, Any, Any, int]]
     none: int
+    all: int
 
 
 def people_list(group: str = "", after: str = "") -> PeopleList:
@@ -78,7 +79,9 @@ def people_list(group: str = "", after: str = "") -> PeopleList:
     sizes = dict(active.order_by().values_list("groups__name").annotate(n=Count("pk")))
     by_group = [(name, *GROUP[name], sizes.get(name, 0)) for name in rights.GROUPS]
     none = User.objects.exclude(groups__name__in=rights.GROUPS).count()
-    return PeopleList(shown, found[PAGE - 1].username if len(found) > PAGE else None, by_group, none)
+    return PeopleList(
+        shown, found[PAGE - 1].username if len(found) > PAGE else None, by_group, none, User.objects.count()
+    )
 
 
 def _groups(person: User) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import BooleanField, Case, Value, When
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from runs.catalog import spec
 from runs.engine.limits import SECOND
@@ -19,6 +20,9 @@ from runs.queries.policies import VERDICT
 
 DAYS, MOST, SAMPLES = 30, 1000, 5
 DAY = 86_400 * SECOND
+NOW: dict[str, Any] = {
+    "allow": gettext_lazy("allowed now"), "ask": gettext_lazy("asked now"), "deny": gettext_lazy("denied now"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class Cell:
 
 @dataclass
 class Rehearsal:
-    """`rows`: for each verdict under the old policy the cells under the new one; samples, looser first."""
+    """`rows`: for each verdict by the old policy, in words, the cells by the new one; samples, looser first."""
 
     total: int
     rows: list[tuple[Any, list[Cell]]] = field(default_factory=list)

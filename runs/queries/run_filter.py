@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -60,7 +60,7 @@ class Filter:
     """What was asked for, as it was typed; what makes no sense counts as not asked.
 
     `status` is a key of `GROUPS` or one state, `agent` a slug, `starter` a username, `within` a key of `WITHIN`,
-    `since` and `until` are days (both included) in the viewer's zone, `person` keeps what waits for a person.
+    `since` and `until` are days, or hours, both included, in the viewer's zone; `person` keeps what waits for people.
     """
 
     status: str = ""
@@ -81,7 +81,7 @@ class Filter:
         if wanted["within"] not in WITHIN:
             wanted["within"] = ""
         for name in ("since", "until"):
-            wanted[name] = wanted[name] if _day(wanted[name]) else ""
+            wanted[name] = wanted[name] if _span(wanted[name]) else ""
         wanted["person"] = "1" if wanted["person"] else ""
         return cls(**wanted)
 
@@ -127,10 +127,10 @@ class Filter:
             runs = runs.filter(starter__username=self.starter)
         if self.within:
             runs = runs.filter(started_at__gte=clock - int(WITHIN[self.within][0].total_seconds()) * SECOND)
-        if since := _day(self.since):
-            runs = runs.filter(started_at__gte=_micros(since))
-        if until := _day(self.until):
-            runs = runs.filter(started_at__lt=_micros(until + timedelta(days=1)))
+        if since := _span(self.since):
+            runs = runs.filter(started_at__gte=since[0])
+        if until := _span(self.until):
+            runs = runs.filter(started_at__lt=until[1])
         if self.person:
             unknown = Call.objects.filter(run=OuterRef("pk"), status="unknown")
             runs = runs.filter(Q(status__in=PERSON) | Exists(unknown))
@@ -160,14 +160,16 @@ def group_of(status: str) -> str:
     return next(name for name, group in GROUPS.items() if status in group)
 
 
-def _day(text: str) -> date | None:
+def _span(text: str) -> tuple[int, int] | None:
+    """Begin and end of a day, or of an hour such as 2026-12-01T06, in the viewer's zone, as microseconds since 1970."""
+    form, length = ("%Y-%m-%dT%H", timedelta(hours=1)) if "T" in text else ("%Y-%m-%d", timedelta(days=1))
     try:
-        found = date.fromisoformat(text) if text else None
+        begin = datetime.strptime(text, form)
     except ValueError:
         return None
-    return found if found and 1970 < found.year < 9999 else None
+    return (_micros(begin), _micros(begin + length)) if 1970 < begin.year < 9999 else None
 
 
-def _micros(day: date) -> int:
-    """Microseconds since 1970 at which a day begins in the viewer's zone."""
-    return int(datetime.combine(day, time(), timezone.get_current_timezone()).timestamp()) * SECOND
+def _micros(at: datetime) -> int:
+    """Microseconds since 1970 at a time of the viewer's zone."""
+    return int(at.replace(tzinfo=timezone.get_current_timezone()).timestamp()) * SECOND
