@@ -96,6 +96,11 @@ class ApprovalSheet(CallSheet):
         return max(0, self.approval.expires_at - self.clock) // SECOND if self.approval.expires_at else None
 
     @property
+    def until(self) -> int:
+        """The deadline as a browser counts: milliseconds."""
+        return (self.approval.expires_at or 0) // 1000
+
+    @property
     def whole(self) -> int:
         """Seconds from the asking to the deadline."""
         return max(1, ((self.approval.expires_at or 0) - self.approval.created_at) // SECOND)
@@ -169,7 +174,7 @@ def _standing(sheet: CallSheet) -> list[Readout]:
     call = sheet.call
     same = Call.objects.filter(run=call.run_id, tool=call.tool, status__in=("done", "unknown", "executing"))
     done = same.exclude(turn=call.turn, ordinal=call.ordinal).count()
-    found = [Readout(_("Done by this run before"), str(done), words.EFFECT[call.effect][0])]
+    found = [Readout(_("Done before in this run"), str(done), words.EFFECT[call.effect][0])]
     if call.objects_touched:
         count = len(sheet.history)
         note = ngettext("{n} effect of any run", "{n} effects of any run", count).format(n=count)

@@ -84,7 +84,7 @@ def card_of(spec: ToolSpec | None, values: Mapping[str, Any], run: Run) -> Card:
         case "diff":
             card.path = visible(str(parts.get("path", "")))
             card.lines = changed_lines(str(parts.get("before", "")), str(parts.get("after", "")))
-            card.readouts = [Readout(_("File"), card.path), Readout(_("Lines"), _size(card.lines))]
+            card.readouts = [Readout(_("Lines"), _size(card.lines), _("added, taken away"))]
         case "command":
             argv = parts.get("argv", [])
             card.argv = [visible(str(part)) for part in (argv if isinstance(argv, list) else [argv])]

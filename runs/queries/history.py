@@ -44,7 +44,8 @@ def step(call: Call) -> Step:
     """A call in short."""
     text = words.headline(call.tool, call.values()) if call.status != "invalid" else visible(call.tool)
     sign = words.call_sign(call.status, call.outcome, call.tool)
-    return Step(call, sign, text, one_line(" · ".join(x for x in (call.effect_ref, call.detail, call.why) if x), 160))
+    why = call.why if call.status in ("invalid", "denied") else ""
+    return Step(call, sign, text, one_line(" · ".join(x for x in (call.effect_ref, call.detail, why) if x), 160))
 
 
 def steps(call: Call) -> list[Step]:

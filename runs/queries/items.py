@@ -81,6 +81,11 @@ class Item:
         return max(0, self.expires - self.clock) // SECOND if self.expires else None
 
     @property
+    def until(self) -> int:
+        """The deadline as a browser counts: milliseconds."""
+        return self.expires // 1000
+
+    @property
     def group(self) -> Any:
         """The heading under which it stands."""
         if self.ended:

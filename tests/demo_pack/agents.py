@@ -47,5 +47,11 @@ MEDLEY = _agent("medley") | {
     ],
     "inputs": [ORDER, {"name": "seed", "label": "Seed", "trusted": True, "required": True, "example": "1"}],
 }  # fmt: skip
-OWN = {"medley": MEDLEY, "two-effects": _agent("two-effects") | {"tools": MEDLEY["tools"]}, "pickup-soon": PICKUP_SOON}
+WORKSHOP = _agent("workshop") | {"tools": ["edit_file", "run_command"], "inputs": [], "facts": {}}
+OWN = {
+    "workshop": WORKSHOP,
+    "medley": MEDLEY,
+    "two-effects": _agent("two-effects") | {"tools": MEDLEY["tools"]},
+    "pickup-soon": PICKUP_SOON,
+}
 AGENTS: tuple[dict[str, Any], ...] = tuple(OWN.get(slug) or _agent(slug) for slug in SCRIPTS)

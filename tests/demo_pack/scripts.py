@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from demo.plans import Block, Message, Plan, Says, Script, Tale, ask, call, finish, give_up, say, script
 from demo.scripts import READS, pickup
+from tests.demo_pack.tools import CALLS
 
 # Answers of which the host uses nothing: it asks the same turn again with the same messages. The provider counts them.
 UNSEEN = ("truncated", "duplicate_id", "refusal", "too_many_calls", "unparsable")
@@ -169,6 +170,12 @@ def medley(tale: Tale) -> Plan:
     yield from _proper(tale)
 
 
+def workshop(tale: Tale) -> Plan:
+    """One turn with a changed file and a command."""
+    yield say("The rate is rounded too early.", *(call(name, **arguments) for name, arguments in CALLS.items()))
+    yield from give_up("That is all that I can do.")
+
+
 SCRIPTS: dict[str, Script] = {
     "three-calls": script(three_calls),
     "edit-watch": script(edit_watch),
@@ -178,6 +185,7 @@ SCRIPTS: dict[str, Script] = {
     "two-effects": script(two_effects),
     "text-end": script(text_end),
     "repeater": script(repeater),
+    "workshop": script(workshop),
     "pickup-soon": script(lambda tale: pickup(tale, "book_pickup_soon")),
     **{f"misbehave-{kind}": _unseen_once(kind) for kind in UNSEEN},
     **{f"misbehave-{kind}": script(_seen_once(kind)) for kind in SEEN},
