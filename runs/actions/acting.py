@@ -69,7 +69,7 @@ def need(person: User, act: str) -> None:
     if groups.isdisjoint(rights.ACTS["see"]):
         raise Refused("There is nothing here.", 404)
     if groups.isdisjoint(rights.ACTS[act]):
-        named = gettext(" or ").join(sorted(rights.ACTS[act]))
+        named = gettext(" or ").join(gettext(name) for name in sorted(rights.ACTS[act]))
         raise Refused("This needs the group {groups}; an admin can add you.", 403, groups=named)
 
 

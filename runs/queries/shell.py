@@ -90,7 +90,7 @@ class Shell:
 
 def shell(viewer: Viewer, counts: dict[str, int] | None = None) -> Shell:
     """A constant number of small queries, for every page and every look of a socket; `counts` of who has them."""
-    mine = viewer.decides or viewer.steers
+    mine = viewer.decides or viewer.steers or viewer.signs_off
     policy = Policy.objects.filter(current=True).values_list("content", flat=True).first() or {}
     return Shell(
         (counts or inbox.counts(viewer))["mine" if mine else "all"], mine, incidents.count(),

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.utils.translation import gettext_lazy as _
 
 from runs import rights
+
+ROLES = {"operator": _("operator"), "auditor": _("auditor"), "admin": _("admin")}
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Viewer:
     @property
     def roles(self) -> str:
         """The groups in words."""
-        return ", ".join(sorted(self.groups))
+        return ", ".join(str(ROLES[name]) for name in sorted(self.groups))
 
     @property
     def starts(self) -> bool:

@@ -55,7 +55,7 @@ def page(act: str = "see", *methods: str) -> Callable[[View], View]:
                 if not request.viewer.may("see"):
                     raise Refused(GONE, 404)
                 if not request.viewer.may(act):
-                    groups = _(" or ").join(sorted(rights.ACTS[act]))
+                    groups = _(" or ").join(_(name) for name in sorted(rights.ACTS[act]))
                     raise Refused("This needs the group {groups}; an admin can add you.", 403, groups=groups)
                 answer = view(request, *args, **options)
             except Refused as error:

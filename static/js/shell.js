@@ -4,9 +4,11 @@
   const all = (selector) => [...document.querySelectorAll(selector)];
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   if (zone) document.cookie = `agentops-zone=${zone}; path=/; max-age=31536000; samesite=lax`;
-  const fold = (kept) => all("details.menu[open]").forEach((menu) => { if (!menu.contains(kept)) menu.open = false; });
+  const fold = (kept) => { // open menus, but the one that holds `kept`; focus stays where it can be seen
+    for (const menu of all("details.menu[open]")) if (!(menu.open = menu.contains(kept)) && !kept) menu.firstElementChild.focus();
+  };
   addEventListener("click", (event) => fold(event.target));
-  let asked = 0; // when "g" was pressed
+  let asked = 0, waiting = Infinity; // when "g" was pressed; how much waited when we heard last
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") fold(null);
     const off = html.dataset.keys === "off" || event.ctrlKey || event.metaKey || event.altKey || event.isComposing;
@@ -20,7 +22,6 @@
     else return;
     event.preventDefault();
   });
-
   document.addEventListener("live:state", ({ detail: { state } }) => {
     const why = document.querySelector(`#line [data-when=${state}] b`)?.textContent || ""; // offline and ended have one
     for (const button of all("main form[method=post] button, main button[form]")) {
@@ -28,7 +29,6 @@
       Object.assign(button, { disabled: Boolean(why), title: why }).toggleAttribute("data-off", Boolean(why));
     }
   });
-  let waiting = Infinity;
   document.addEventListener("live:frame", ({ detail: frame }) => {
     if (!("waiting" in frame)) return;
     document.title = frame.title + document.title.replace(/^\(\d+\+?\) /, "");
