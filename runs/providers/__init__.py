@@ -13,9 +13,22 @@ class UnknownModel(ValueError):
     """The model's name does not begin with the name of a provider."""
 
 
-def provider_for(model: str, scripts: Mapping[str, Any]) -> Provider:
-    """The provider of ``provider:model``. Raises `UnknownModel`."""
+def _anthropic(host: Mapping[str, str]) -> Provider:
+    from runs.providers.anthropic import Anthropic  # its SDK takes a second to import
+
+    return Anthropic(host.get("ANTHROPIC_API_KEY", ""), host.get("ANTHROPIC_BASE_URL", ""))
+
+
+# Providers that are called over the network, made of the host's settings: keys and addresses by the names of knobs.
+REMOTE: dict[str, Callable[[Mapping[str, str]], Provider]] = {"anthropic": _anthropic}
+
+
+def provider_for(model: str, scripts: Mapping[str, Any], host: Mapping[str, str] | None = None) -> Provider:
+    """The provider of ``provider:model``, given this installation's scripts and keys. Raises `UnknownModel`."""
     name, _, _ = model.partition(":")
+    if name in REMOTE:
+        return REMOTE[name](host or {})
     if name not in PROVIDERS:
-        raise UnknownModel(f"model {model!r}: use one of {', '.join(f'{p}:…' for p in PROVIDERS)}")
+        known = ", ".join(f"{p}:…" for p in [*PROVIDERS, *REMOTE])
+        raise UnknownModel(f"model {model!r}: use one of {known}")
     return PROVIDERS[name](scripts)

@@ -12,12 +12,9 @@ from typing import Any
 
 from runs.engine.messages import Block, Message, Proposal
 from runs.providers.base import Answer, ProviderError, Request
+from runs.providers.history import check_history
 
 Script = Callable[[list[Message]], Any]
-
-
-class InvalidHistory(ValueError):
-    """The real API would answer 400; the message says which rule of the history is broken."""
 
 
 class Scripted:
@@ -60,40 +57,6 @@ def answer(blocks: list[Block], stop: str = "") -> Answer:
     return Answer(
         stop=stop or ("tool_use" if calls else "end"), blocks=blocks, calls=calls, tokens=len(json.dumps(blocks)) // 4
     )
-
-
-def check_history(messages: list[Message]) -> None:
-    """Refuse what the real API refuses: order of roles, empty content, calls without exactly one result right after.
-
-    Raises `InvalidHistory`.
-    """
-    if not messages or messages[0]["role"] != "user" or messages[-1]["role"] != "user":
-        raise InvalidHistory("a conversation begins and ends with a user message")
-    seen: set[str] = set()
-    open_ids: list[str] = []
-    for index, message in enumerate(messages):
-        if message["role"] != ("user", "assistant")[index % 2]:
-            raise InvalidHistory(f"messages.{index}: roles must alternate")
-        if not message["content"]:
-            raise InvalidHistory(f"messages.{index}: content must not be empty")
-        if message["role"] == "user":
-            _check_results(index, message["content"], open_ids)
-            continue
-        open_ids = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
-        if len(set(open_ids)) < len(open_ids) or not seen.isdisjoint(open_ids):
-            raise InvalidHistory(f"messages.{index}: tool_use ids must be unique")
-        seen |= set(open_ids)
-
-
-def _check_results(index: int, content: list[Block], wanted: list[str]) -> None:
-    found = [block["tool_use_id"] for block in content if block["type"] == "tool_result"]
-    if found != wanted:
-        raise InvalidHistory(
-            f"messages.{index}: results {found} do not answer the calls {wanted}, once each and in order"
-        )
-    first_text = next((i for i, block in enumerate(content) if block["type"] == "text"), len(content))
-    if any(block["type"] == "tool_result" for block in content[first_text:]):
-        raise InvalidHistory(f"messages.{index}: tool_result blocks stand before text")
 
 
 def _call(ident: str, name: str, arguments: Any) -> Block:
