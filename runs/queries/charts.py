@@ -3,10 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 WIDTH, LEFT, TOP, BOTTOM = 400, 34, 22, 150  # of a chart with bars or lines, in the units of its viewBox
 HEIGHT = BOTTOM - TOP
+APART, NAMES = 12, 62  # between two names at the ends of lines, and the room for them
 
 
 @dataclass(frozen=True)
@@ -148,16 +150,18 @@ class Lines:
 def lines(labels: Sequence[str], paths: Sequence[tuple[str, bool, Any, Sequence[tuple[float, str] | None]]], every: int,
           words: Any) -> Lines:  # fmt: skip
     """`paths` are (tone, dashed, name, values with their words, None where nothing is known)."""
-    right = WIDTH - 62
     top = top_of(max((one[0] for *_words, values in paths for one in values if one), default=0))
+    ends = [next((_y(one[0], top) for one in reversed(values) if one), None) for *_words, values in paths]
+    named = None not in ends and all(abs(a - b) >= APART for a, b in pairwise(sorted(y for y in ends if y is not None)))
+    right = WIDTH - (NAMES if named else 8)  # names at the ends of lines that meet would lie on each other
     step = (right - LEFT) / max(1, len(labels) - 1)
     xs = [round(LEFT + n * step, 1) for n in range(len(labels))]
     made = []
     for tone, dash, tag, values in paths:
         points = [Point(x, _y(one[0], top), one[1]) for x, one in zip(xs, values, strict=True) if one]
-        made.append(Path(tone, dash, tag, points, _pieces(xs, values, top)))
+        made.append(Path(tone, dash, tag if named else "", points, _pieces(xs, values, top)))
     shown = [(x, label) for n, (x, label) in enumerate(zip(xs, labels, strict=True)) if (len(xs) - 1 - n) % every == 0]
-    return Lines(grid_of(top, words), _apart(made), shown, right)
+    return Lines(grid_of(top, words), made, shown, right)
 
 
 def _pieces(xs: Sequence[float], values: Sequence[tuple[float, str] | None], top: float) -> list[str]:
@@ -168,14 +172,6 @@ def _pieces(xs: Sequence[float], values: Sequence[tuple[float, str] | None], top
         else:
             pieces[-1].append(f"{x},{_y(one[0], top)}")
     return [" ".join(piece) for piece in pieces if len(piece) > 1]
-
-
-def _apart(paths: list[Path]) -> list[Path]:
-    """Names at the ends of lines that meet would lie on each other: then the legend alone has them."""
-    ends = [path.last for path in paths]
-    if len(paths) == 2 and ends[0] and ends[1] and abs(ends[0].y - ends[1].y) < 12:
-        paths[0].tag = paths[1].tag = ""
-    return paths
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class IncidentList:
 
     rows: list[tuple[Incident, str]]
     open: int
+    all: int
     older: int | None
 
 
@@ -39,7 +40,7 @@ def incident_list(status: str = "open", before: int | None = None) -> IncidentLi
     calls = {call.pk: words.headline(call.tool, call.values()) for call in Call.objects.filter(pk__in=places)}
     headlines = [calls.get(place, "") for place in places]
     older = rows[PAGE - 1].pk if len(rows) > PAGE else None
-    return IncidentList(list(zip(shown, headlines, strict=True)), count(), older)
+    return IncidentList(list(zip(shown, headlines, strict=True)), count(), Incident.objects.count(), older)
 
 
 def _with_run() -> Any:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import BigIntegerField, Case, CharField, Count, F, Func, Q, QuerySet, Sum, Value, When, Window
-from django.db.models.functions import Cast, RowNumber
+from django.db.models import BigIntegerField, Case, CharField, Count, F, Func, Q, QuerySet, Sum, Value, When
+from django.db.models.functions import Cast
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext_lazy, pgettext
@@ -120,16 +120,15 @@ def bucket_of(column: str, since: int, width: int) -> Any:
 class InState(Func):
     """A piece of the stored state of runs, found by its text: a state that is damaged gives nothing, and no error."""
 
-    def __init__(self, pattern: str, path: str, output_field: Any) -> None:
-        """`pattern` is a regular expression with one group, `path` the same place as JSON."""
-        self.pattern, self.path = pattern, path
+    def __init__(self, before: str, shape: str, path: str, output_field: Any) -> None:
+        """`before` is the text that precedes it, `shape` its regular expression, `path` the same place as JSON."""
+        self.before, self.shape, self.path = before, shape, path
         super().__init__(F("state"), output_field=output_field)
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """By its text."""
-        return super().as_sql(
-            compiler, connection, template=f"substring(%(expressions)s from '{self.pattern}')", **context
-        )
+        """By its text: the expression has only what follows to look at, which is many times faster."""
+        rest = f"split_part(%(expressions)s, '{self.before}', 2)"
+        return super().as_sql(compiler, connection, template=f"substring({rest} from '^{self.shape}')", **context)
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
         """By its path, where it is JSON at all."""
@@ -227,12 +226,13 @@ def overview(name: str) -> Overview:
     clock = now()
     wanted = Range.of(name, clock)
     counts, before = _outcomes(wanted)
+    latency, by_bucket = _latencies(wanted)
     totals: dict[str, int] = defaultdict(int)
     for bucket in counts:
         for group, n in bucket.items():
             totals[group] += n
     return Overview(
-        wanted, counts, dict(totals), before, _decided(wanted), _latency(wanted), _latencies(wanted), _stops(),
+        wanted, counts, dict(totals), before, _decided(wanted), latency, by_bucket, _stops(),
         Call.objects.filter(status="unknown").count(), _spent(wanted),
     )  # fmt: skip
 
@@ -269,44 +269,27 @@ def _decided(wanted: Range) -> Decided:
     return found
 
 
-def _ranked(wanted: Range, **partition: Any) -> Any:
-    """The decisions of the range at the places of their median and their 95th of a hundred (nearest rank)."""
-    rows = _made(wanted).annotate(
-        us=F("at") - F("approval__created_at"), bucket=bucket_of("at", wanted.since, wanted.width)
-    )
-    rows = rows.annotate(
-        rank=Window(RowNumber(), order_by=[F("us").asc(), F("pk").asc()], **partition),
-        of=Window(Count("pk"), **partition),
-    )
-    half, most = (F("of") * 50 + 99) / 100, (F("of") * 95 + 99) / 100
-    return rows.filter(Q(rank=half) | Q(rank=most)).values_list("bucket", "rank", "of", "us")
+def _latencies(wanted: Range) -> tuple[Latency, dict[int, Latency]]:
+    """Of all decisions of the range, and of those of each bucket; to sort here is faster than a window there."""
+    rows = _made(wanted).annotate(us=F("at") - F("approval__created_at"))
+    took: dict[int, list[int]] = defaultdict(list)
+    for at, us in rows.values_list("at", "us").iterator(chunk_size=20_000):
+        took[(at - wanted.since) // wanted.width].append(us // 1000)
+    every = [ms for bucket in took.values() for ms in bucket]
+    return _ranked(every), {bucket: _ranked(all_of_it) for bucket, all_of_it in took.items()}
 
 
-def _latency(wanted: Range) -> Latency:
-    found = Latency()
-    for _bucket, rank, of, us in _ranked(wanted):
-        _place(found, rank, of, us)
-    return found
-
-
-def _latencies(wanted: Range) -> dict[int, Latency]:
-    found: dict[int, Latency] = defaultdict(Latency)
-    for bucket, rank, of, us in _ranked(wanted, partition_by=["bucket"]):
-        _place(found[bucket], rank, of, us)
-    return dict(found)
-
-
-def _place(found: Latency, rank: int, of: int, us: int) -> None:
-    found.n = of
-    if rank == (of * 50 + 99) // 100:
-        found.p50 = us // 1000
-    if rank == (of * 95 + 99) // 100:
-        found.p95 = us // 1000
+def _ranked(took: list[int]) -> Latency:
+    """Median and 95th of a hundred, by the nearest rank."""
+    if not took:
+        return Latency()
+    took.sort()
+    return Latency(len(took), *(took[(len(took) * rank + 99) // 100 - 1] for rank in (50, 95)))
 
 
 def _stops() -> list[tuple[str, int]]:
     """Why the runs that stand still do so, the most frequent first."""
-    reason = InState('"stop":\\{"re":"([a-z_]+)"', "$.stop.re", CharField())
+    reason = InState('"stop":{"re":"', "[a-z_]+", "$.stop.re", CharField())
     rows = Run.objects.filter(status__in=RUN_STOPS).order_by().annotate(reason=reason).values_list("reason")
     found = rows.annotate(n=Count("pk"))
     return sorted(((reason or "", n) for reason, n in found), key=lambda one: (-one[1], one[0]))
@@ -314,9 +297,9 @@ def _stops() -> list[tuple[str, int]]:
 
 def _spent(wanted: Range) -> list[Spent]:
     """By agent, what its runs of the range told of tokens."""
-    told = Cast(InState('"tok":([0-9]+)', "$.n.tok", BigIntegerField()), BigIntegerField())
+    told = Cast(InState('"tok":', "[0-9]+", "$.n.tok", BigIntegerField()), BigIntegerField())
     runs = Run.objects.filter(started_at__gte=wanted.since, started_at__lt=wanted.since + wanted.span).order_by()
-    asked = Q(state__contains='"turn":') & ~Q(state__contains='"tok":')
+    asked = Q(told=None, state__contains='"turn":')
     rows = runs.annotate(told=told).values_list("agent_version__agent__name", "agent_version__agent__slug")
     found = rows.annotate(n=Count("pk"), tokens=Sum("told"), untold=Count("pk", filter=asked))
     spent = [Spent(name, slug, n, tokens or 0, untold) for name, slug, n, tokens, untold in found]

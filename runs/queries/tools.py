@@ -6,19 +6,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Count, F, OuterRef, Subquery, Window
-from django.db.models.functions import RowNumber
+from django.db import connection
+from django.db.models import Count
 
 from runs.catalog import catalog
 from runs.engine.limits import SECOND
 from runs.engine.toolspec import ToolSpec
 from runs.journal.lease import now
-from runs.models import Agent, Call, Decision, Policy
+from runs.models import Agent, Call, Policy
 from runs.queries import words
 from runs.queries.agents import having
 from runs.queries.policies import SWITCH, VERDICT, RuleWords, Version, by_id, changes, risk_of, rule_words
 
 DAYS = 30
+# An approval names its call by three numbers, which is no relation that the ORM could join by.
+DECIDED = """
+WITH made AS (
+    SELECT c.tool, d.vote, d.at - a.created_at AS us, COUNT(*) OVER (PARTITION BY c.tool) AS n,
+        ROW_NUMBER() OVER (PARTITION BY c.tool ORDER BY d.at - a.created_at) AS place
+    FROM runs_decision d JOIN runs_approval a ON a.id = d.approval_id
+    JOIN runs_call c ON c.run_id = a.run_id AND c.turn = a.turn AND c.ordinal = a.ordinal
+    WHERE d.at >= %s AND (%s = '' OR c.tool = %s)
+)
+SELECT tool, MAX(n), SUM(CASE WHEN vote = 'approve' THEN 1 ELSE 0 END), MAX(CASE WHEN place = (n + 1) / 2 THEN us END)
+FROM made GROUP BY tool
+"""
 HISTORY = 400  # policy versions that are looked through for the last change of a tool
 
 
@@ -107,27 +119,18 @@ def speaks_of(rule: Mapping[str, Any], tool: str) -> bool:
     return tool in rule.get("tools", []) or "*" in rule.get("tools", [])
 
 
-def uses() -> dict[str, Use]:
-    """By tool: calls of runs that were started in the last `DAYS` days, and decisions made in them; three queries."""
+def uses(tool: str = "") -> dict[str, Use]:
+    """By tool, or of one: calls of runs that were started in the last `DAYS` days, and decisions made in them."""
     since = now() - DAYS * 86_400 * SECOND
     found: dict[str, Use] = defaultdict(Use)
     recent = Call.objects.filter(run__started_at__gte=since).exclude(effect="host").order_by()
-    for tool, n in recent.values_list("tool").annotate(n=Count("turn")):
-        found[tool].calls = n
-    call = Call.objects.filter(
-        run=OuterRef("approval__run"), turn=OuterRef("approval__turn"), ordinal=OuterRef("approval__ordinal")
-    )
-    made = Decision.objects.filter(at__gte=since).annotate(tool=Subquery(call.values("tool")[:1]))
-    for tool, vote, n in made.order_by().values_list("tool", "vote").annotate(n=Count("pk")):
-        found[tool].decided += n
-        found[tool].approved += n if vote == "approve" else 0
-    ranked = made.annotate(
-        us=F("at") - F("approval__created_at"),
-        rank=Window(RowNumber(), partition_by=["tool"], order_by=[F("us").asc()]),
-        of=Window(Count("pk"), partition_by=["tool"]),
-    )
-    for tool, us in ranked.filter(rank=(F("of") + 1) / 2).values_list("tool", "us"):
-        found[tool].ms = us // 1000
+    recent = recent.filter(tool=tool) if tool else recent
+    for name, n in recent.values_list("tool").annotate(n=Count("turn")):
+        found[name].calls = n
+    with connection.cursor() as cursor:
+        cursor.execute(DECIDED, [since, tool, tool])
+        for name, decided, approved, us in cursor.fetchall():
+            found[name].decided, found[name].approved, found[name].ms = decided, int(approved), us // 1000
     return found
 
 
@@ -175,7 +178,7 @@ def tool_sheet(name: str) -> ToolSheet | None:
     if tool is None:
         return None
     policy = _current()
-    row = _row(tool.spec, policy.content, uses(), {})
+    row = _row(tool.spec, policy.content, uses(name), {})
     shared = [rule_words(r) for r in policy.content.get("rules", []) if speaks_of(r, name) and not is_own(r, name)]
     return ToolSheet(
         policy, row, "*" in policy.content.get("off", []), _arguments(tool.spec), having(name), shared, _versions(name)
