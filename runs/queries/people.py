@@ -49,6 +49,11 @@ class PersonRow:
     decisions: int
     last: int | None
 
+    @property
+    def words(self) -> list[Any]:
+        """The groups in words."""
+        return [GROUP[name][0] for name in self.groups]
+
 
 @dataclass
 class PeopleList:
@@ -109,6 +114,11 @@ class PersonSheet:
     made: int
     started: int
     changes: list[AccessChange]
+
+    @property
+    def words(self) -> list[Any]:
+        """The groups in words."""
+        return [GROUP[name][0] for name in self.groups]
 
 
 def person_sheet(person_id: int) -> PersonSheet | None:

@@ -113,7 +113,7 @@ def rehearse(old: Policy, new: Policy, calls: list[Past]) -> Rehearsal:
     moved = sorted(
         ((call, was, would) for call, was, would in told if was != would), key=lambda m: _turn(m[1], m[2]) != "looser"
     )
-    rows = [(VERDICT[was], [Cell(counts[was, would], _turn(was, would)) for would in VERDICT]) for was in VERDICT]
+    rows = [(NOW[was], [Cell(counts[was, would], _turn(was, would)) for would in VERDICT]) for was in VERDICT]
     turns = Counter(_turn(was, would) for _call, was, would in told)
     samples = [(call, VERDICT[was], VERDICT[would], _turn(was, would)) for call, was, would in moved[:SAMPLES]]
     return Rehearsal(len(calls), rows, turns["looser"], turns["stricter"], samples, len(calls) == MOST)

@@ -3,7 +3,10 @@
 from typing import Any
 
 from django.http import HttpResponse
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from runs.queries import charts
 from runs.queries import overview as queries
@@ -16,7 +19,9 @@ from runs.views.access import page, show
 def overview(request: Any) -> HttpResponse:
     """The address holds the range."""
     found = queries.overview(request.GET.get("range", ""))
+    # Translators: weekday, day and month, time. Letters as in Django's date filter.
     context = {
+        "today": date_format(timezone.localtime(), pgettext("time format", "l j F, H:i")),
         "found": found, "needs": queries.needs(request.viewer), "ranges": queries.RANGES, "system": brief(),
         "series": [(one, found.totals.get(one.name, 0)) for one in queries.SERIES],
         "outcomes": _outcomes(found), "outcome_rows": _outcome_rows(found), "latency": _latency(found),

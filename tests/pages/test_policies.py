@@ -56,6 +56,7 @@ def test_an_admin_looks_at_a_change_before_it_is_published_as_a_version_with_aut
     page = browser("admin").post(PAGE, form(default="deny", **{"r0-value0": "300.00"}) | {"step": "look"})
     told = page.content.decode()
     assert current().number == 1, "nothing was published by looking"
+    assert "Sign(" not in told and "asked now" in told
     assert "Policy 2, draft" in told and "Stricter" in told and "1 call would be judged stricter, none looser" in told
     assert publish("admin", default="deny", why="No refunds in December.", **{"r0-value0": "300.00"}).status_code == 302
     made = current()
