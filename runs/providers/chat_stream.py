@@ -74,16 +74,26 @@ class Collector:
         if not isinstance(chunk, dict):
             raise Unusable("a chunk that is no object")
         choices, usage = chunk.get("choices"), chunk.get("usage")
-        if isinstance(usage, dict):
-            self.usage = usage  # some servers count in every chunk: the last one holds
-        if isinstance(chunk.get("model"), str):
-            self.model = chunk["model"]
+        self._about(chunk)
         if choices is None and isinstance(usage, dict):
             return
         if not isinstance(choices, list) or len(choices) > 1:
             raise Unusable("a chunk without choices, or with several")
         for choice in choices:
             self._choice(choice)
+
+    def take_whole(self, message: Json, body: Json) -> None:
+        """Take a message that was not streamed."""
+        self._about(body)
+        self.fields = message
+        if message.get("content") and isinstance(message["content"], str):
+            self.live.say(message["content"])
+
+    def _about(self, body: Json) -> None:
+        if isinstance(body.get("usage"), dict):
+            self.usage = body["usage"]  # some servers count in every chunk: the last one holds
+        if isinstance(body.get("model"), str):
+            self.model = body["model"][:200]
 
     def message(self) -> Json:
         """The message so far."""

@@ -22,6 +22,7 @@ from runs.providers.scripted import InvalidHistory
 from runs.providers.wire import Interrupted, Watch, client, count, failure, parse, retry_after, said
 
 ROUGHLY = 4  # characters of a token
+WINDOW = 2_000  # tokens that the smallest window holds: a prompt below it is not cut
 CALLING = ("tool_calls", "function_call")
 
 
@@ -67,7 +68,7 @@ class Exchange:
     watch: Watch
     collector: Collector
     request_id: str = ""
-    reached: bool = False
+    billed: bool = False
 
     @property
     def about(self) -> int:
@@ -93,7 +94,7 @@ class Exchange:
         """The error that ends this exchange, with what had arrived; nothing of that may run."""
         message = self.collector.message()
         blocks = [{"type": HEAD, "partial": True, "message": message}] if message else []
-        usage = self.counted(self.collector.usage, message) if self.reached else None
+        usage = self.counted(self.collector.usage, message) if self.billed else None
         if usage and kind != Kind.MALFORMED:
             usage = Usage(**{**vars(usage), "complete": False})
         return failure(kind, detail, request_id=self.request_id, blocks=blocks, usage=usage, **more)
@@ -153,9 +154,9 @@ class OpenAICompatible:
         body = dict(exchange.body)
         named = {name: body.pop(name) for name in ("model", "messages", "stream")}
         # Everything else as `extra_body`: the SDK need not know a field of a server that it was not made for.
+        exchange.billed = True
         with client(exchange.watch) as http, self._api(http) as api:
             with api.chat.completions.with_streaming_response.create(**named, extra_body=body) as response:
-                exchange.reached = True
                 exchange.request_id = response.headers.get("x-request-id", "")[:200]
                 kind = response.headers.get("content-type", "").lower()
                 if "text/event-stream" in kind:
@@ -184,7 +185,7 @@ class OpenAICompatible:
                 raise exchange.failed(Kind.NETWORK, "the stream was cut")
         if collector.finish is None:
             raise exchange.failed(Kind.NETWORK, "the stream ended before its answer")
-        return self._answer(exchange, collector.message(), collector.finish, collector.usage, collector.model)
+        return self._answer(exchange, collector.finish)
 
     def _whole(self, exchange: Exchange, data: bytes) -> Answer:
         body = parse(data.decode())
@@ -196,20 +197,19 @@ class OpenAICompatible:
         message, finish = choices[0].get("message"), choices[0].get("finish_reason")
         if not isinstance(message, dict) or not isinstance(finish, str):
             raise Unusable("a choice without a message, or without an end")
-        answer = self._answer(exchange, message, finish, body.get("usage"), body.get("model"))
-        if message.get("content"):
-            exchange.collector.live.say(message["content"])
-        return answer
+        exchange.collector.take_whole(message, body)
+        return self._answer(exchange, finish)
 
-    def _answer(self, exchange: Exchange, message: Json, finish: str, usage: Any, model: Any) -> Answer:
-        counted = exchange.counted(usage, message)
+    def _answer(self, exchange: Exchange, finish: str) -> Answer:
+        message = exchange.collector.message()
+        counted = exchange.counted(exchange.collector.usage, message)
         blocks, calls = received(message, exchange.request.messages, exchange.request.tools)
-        if self.dialect.cuts_silently and counted.complete and counted.prompt * 2 < exchange.about:
+        if self.dialect.cuts_silently and counted.complete and max(counted.prompt * 2, WINDOW) < exchange.about:
             detail = f"the server read {counted.prompt} tokens of about {exchange.about}: it cut the prompt"
             raise exchange.failed(Kind.CONTEXT_OVERFLOW, detail)
         return Answer(
             stop=stop_of(finish, message, calls), blocks=blocks, calls=calls, tokens=counted.prompt + counted.output,
-            usage=counted, model=model if isinstance(model, str) else "", wire_stop=finish[:100],
+            usage=counted, model=exchange.collector.model, wire_stop=finish[:100],
             request_id=exchange.request_id,
         )  # fmt: skip
 
@@ -225,16 +225,17 @@ class OpenAICompatible:
         if watch.kind is not None:
             return exchange.failed(watch.kind, "the response has no end" if watch.kind == Kind.MALFORMED else "")
         if isinstance(error, openai.APIStatusError):
-            exchange.reached, exchange.request_id = False, (error.request_id or "")[:200]
+            exchange.billed, exchange.request_id = False, (error.request_id or "")[:200]
             _, code, text = _read_error(error.body if error.body is not None else error.message)
             kind = kind_of(error.status_code, code, text) or Kind.INVALID_REQUEST
             wait = retry_after(error.response.headers)
             return exchange.failed(kind, said(text, self.key), wait=wait, status=error.status_code)
         if isinstance(error, openai.APIConnectionError | httpx2.TransportError):
-            exchange.reached = exchange.reached or not isinstance(error.__cause__, httpx2.ConnectError)
+            exchange.billed = not isinstance(error.__cause__, httpx2.ConnectError)
             return exchange.failed(Kind.NETWORK, said(str(error.__cause__ or error), self.key))
         if isinstance(error, ValueError | httpx2.DecodingError):
-            return exchange.failed(Kind.MALFORMED, said(str(error), self.key))
+            text = str(error) if isinstance(error, Unusable) else "what came is not JSON"
+            return exchange.failed(Kind.MALFORMED, said(text, self.key))
         if isinstance(error, Interrupted):
             return exchange.failed(error.kind)
         raise error

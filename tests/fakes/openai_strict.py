@@ -137,8 +137,8 @@ def _call(call: Any, where: str, dialect: str) -> None:
     if not isinstance(call.get("id"), str) or not call["id"]:
         raise Refused(f"Missing required parameter: '{where}.id'.", f"{where}.id")
     if len(call["id"]) > 40 and dialect == "openai":
-        raise Refused(f"Invalid '{where}.id': string too long. Expected a string with maximum length 40, but got a "
-                      f"string with length {len(call['id'])} instead.", f"{where}.id", "string_above_max_length")  # fmt: skip
+        long = f"Expected a string with maximum length 40, but got a string with length {len(call['id'])} instead."
+        raise Refused(f"Invalid '{where}.id': string too long. {long}", f"{where}.id", "string_above_max_length")
     if call.get("type") != "function":
         raise Refused(f"Missing required parameter: '{where}.type'.", f"{where}.type")
     function = call.get("function")
@@ -146,8 +146,8 @@ def _call(call: Any, where: str, dialect: str) -> None:
         raise Refused(f"Missing required parameter: '{where}.function.name'.", f"{where}.function")
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
-        raise Refused(f"Invalid type for '{where}.function.arguments': expected a string, but got "
-                      f"{type(arguments).__name__} instead.", f"{where}.function.arguments", "invalid_type")  # fmt: skip
+        kind, where = type(arguments).__name__, f"{where}.function.arguments"
+        raise Refused(f"Invalid type for '{where}': expected a string, but got {kind} instead.", where, "invalid_type")
     if dialect == "vllm":
         try:
             json.loads(arguments)
