@@ -1,6 +1,7 @@
 """One line per API: the name before the colon of an agent's model, and how to make its provider."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from runs.providers.base import Provider
@@ -19,8 +20,22 @@ def _anthropic(host: Mapping[str, str]) -> Provider:
     return Anthropic(host.get("ANTHROPIC_API_KEY", ""), host.get("ANTHROPIC_BASE_URL", ""))
 
 
+def _compatible(name: str) -> Callable[[Mapping[str, str]], Provider]:
+    def make(host: Mapping[str, str]) -> Provider:
+        from runs.providers.openai_compatible import DIALECTS, OpenAICompatible
+
+        dialect, knob = DIALECTS[name], name.upper().replace(".", "_")
+        url = host.get(f"{knob}_BASE_URL") or dialect.base_url
+        return OpenAICompatible(replace(dialect, base_url=url), host.get(f"{knob}_API_KEY", ""))
+
+    return make
+
+
 # Providers that are called over the network, made of the host's settings: keys and addresses by the names of knobs.
-REMOTE: dict[str, Callable[[Mapping[str, str]], Provider]] = {"anthropic": _anthropic}
+REMOTE: dict[str, Callable[[Mapping[str, str]], Provider]] = {
+    "anthropic": _anthropic,
+    **{name: _compatible(name) for name in ("openai", "vllm", "ollama", "llama.cpp")},
+}
 
 
 def provider_for(model: str, scripts: Mapping[str, Any], host: Mapping[str, str] | None = None) -> Provider:

@@ -10,7 +10,7 @@ from typing import Any
 
 from runs.engine.canonical import BadJson, strict_loads, to_json
 from runs.engine.messages import LABEL, Block, Message, Proposal, labels_of
-from runs.providers.scripted import InvalidHistory, check_history
+from runs.providers.history import InvalidHistory, check_history
 
 HEAD = "chat_message"
 Json = dict[str, Any]
@@ -42,8 +42,9 @@ def received(message: Json, messages: list[Message], tools: list[dict[str, Any]]
     for number, call in enumerate(calls, 1):
         label, function = _label(call.get("id"), seen, turn, number), call["function"]
         seen.add(label)
-        blocks.append({"type": "tool_use", "id": label, "name": function["name"], "call": call})
         arguments = as_text(function.get("arguments"), function["name"] in without_need)
+        shown = strict_loads(arguments) if is_object(arguments) else {}
+        blocks.append({"type": "tool_use", "id": label, "name": function["name"], "input": shown, "call": call})
         found.append(Proposal(label, function["name"], arguments))
     if not blocks and not message.get("refusal"):
         return [], []

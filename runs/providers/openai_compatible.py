@@ -18,7 +18,7 @@ from runs.engine.messages import Proposal
 from runs.providers.base import Answer, Kind, ProviderError, Request, Usage
 from runs.providers.chat_messages import HEAD, Json, Unusable, is_object, received, sent
 from runs.providers.chat_stream import Collector, frames
-from runs.providers.scripted import InvalidHistory
+from runs.providers.history import InvalidHistory
 from runs.providers.wire import Interrupted, Watch, client, count, failure, parse, retry_after, said
 
 ROUGHLY = 4  # characters of a token
@@ -113,13 +113,10 @@ class OpenAICompatible:
         self.closed.set()
 
     def complete(self, request: Request, on_delta: Callable[[str], None], cancelled: Callable[[], bool]) -> Answer:
-        """Send one request and wait for its end. Raises `ProviderError`."""
+        """Send one request and wait for its end. Raises `ProviderError`; `InvalidHistory` before anything is sent."""
         if (self.dialect.key_name and not self.key) or not (self.key.isascii() and self.key.isprintable()):
             raise failure(Kind.AUTH, f"{self.dialect.key_name or 'the key'} is not set, or is no key")
-        try:
-            body = self.body(request)
-        except InvalidHistory as error:
-            raise failure(Kind.INVALID_REQUEST, f"not sent: {error}") from None
+        body = self.body(request)
         watch = Watch(request.seconds, lambda: cancelled() or self.closed.is_set())
         exchange = Exchange(request=request, body=body, watch=watch, collector=Collector(on_delta))
         try:

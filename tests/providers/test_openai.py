@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runs.engine.messages import Malformed
+from runs.providers import provider_for
 from runs.providers.base import Answer, ProviderError, Request, Usage
 from runs.providers.openai_compatible import DIALECTS, OPENAI, VLLM, OpenAICompatible
 from tests.fakes.openai import ODD, PATH, SCENARIOS, answer
@@ -177,6 +178,16 @@ class TestARequest:
     def test_of_each_dialect_is_taken_by_its_server(self, fake: Fake, dialect: str, stream: bool) -> None:
         asked = ask(fake, dialect, stream=stream, key=KEY if dialect == "openai" else "")
         assert asked.executed == BOTH
+
+    @pytest.mark.parametrize("dialect", sorted(DIALECTS))
+    def test_is_made_of_the_hosts_knobs(self, fake: Fake, dialect: str) -> None:
+        knob = dialect.upper().replace(".", "_")
+        provider = provider_for(
+            f"{dialect}:fake-1", {}, {f"{knob}_BASE_URL": fake.url(dialect), f"{knob}_API_KEY": KEY}
+        )
+        request = Request(model=f"{dialect}:fake-1", system="", tools=TOOLS, messages=[HELLO], seconds=5)
+        assert provider.complete(request, lambda delta: None, lambda: False).stop == "tool_use"
+        assert fake.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
     def test_to_a_local_server_limits_in_its_words(self, fake: Fake) -> None:
         ask(fake, "vllm")
