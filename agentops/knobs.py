@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -69,6 +70,17 @@ def folder(name: str, default: Path) -> Path:
         return path
 
     return knob(name, default, absolute, "the absolute path of a folder")
+
+
+def api_url(name: str) -> str:
+    """The address of an API that is sent a key, or "": never in the clear over a network, and no secret in it."""
+    raw = env.str(name, default="").strip()
+    parts = urlsplit(raw)
+    clear = parts.scheme == "http" and is_loopback(parts.hostname or "")
+    fits = (parts.scheme == "https" or clear) and parts.hostname and not (parts.username or parts.query)
+    if raw and not fits:
+        raise ImproperlyConfigured(f"{name} is wrong: it wants https://host[/path]; plain http on this machine only")
+    return raw.rstrip("/")
 
 
 def key_file(raw: str) -> str:

@@ -15,7 +15,19 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from agentops.knobs import between, catalogues, delays, env, folder, is_loopback, key_file, knob, packages, seconds
+from agentops.knobs import (
+    api_url,
+    between,
+    catalogues,
+    delays,
+    env,
+    folder,
+    is_loopback,
+    key_file,
+    knob,
+    packages,
+    seconds,
+)
 from agentops.logs import not_health
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -223,6 +235,11 @@ STORAGES = {
 AGENTOPS_TOOLS: tuple[str, ...] = knob("AGENTOPS_TOOLS", (), packages, "a comma-separated list of Python packages")
 # A package may bring what it says to people in other languages: its folder `locale`, as Django wants it.
 LOCALE_PATHS = [BASE_DIR / "locale", *catalogues(AGENTOPS_TOOLS)]
+# Keys and addresses of model APIs, handed to the providers, which read no environment of their own.
+AGENTOPS_MODELS = {
+    "ANTHROPIC_API_KEY": env.str("ANTHROPIC_API_KEY", default="").strip(),
+    "ANTHROPIC_BASE_URL": api_url("ANTHROPIC_BASE_URL"),
+}
 AGENTOPS_DEMO_PASSWORD = env.str("AGENTOPS_DEMO_PASSWORD", default="")
 AGENTOPS_LEASE = seconds("AGENTOPS_LEASE", 15)
 AGENTOPS_SWEEP = seconds("AGENTOPS_SWEEP", 1)

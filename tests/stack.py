@@ -42,7 +42,15 @@ SHORT = {
     "AGENTOPS_STALE": "3",
 }
 # An installation of the developer must not leak into the tests' own.
-OURS = ("AGENTOPS_", "DATABASE_URL", "CELERY_BROKER_URL", "CHANNEL_REDIS_URL", "PORT", "DJANGO_SETTINGS_MODULE")
+OURS = (
+    "AGENTOPS_",
+    "ANTHROPIC_",
+    "DATABASE_URL",
+    "CELERY_BROKER_URL",
+    "CHANNEL_REDIS_URL",
+    "PORT",
+    "DJANGO_SETTINGS_MODULE",
+)
 _redis_pairs = itertools.count(1)
 
 

@@ -78,7 +78,10 @@ class Response:
         for index, block in enumerate(self.blocks):
             if block["type"] in INPUTS:
                 self._input(index, block)
-        return self.partial()
+        whole = self.partial()
+        if not storable(whole):
+            raise Broken("half of a character, which no request could carry back")
+        return whole
 
     def partial(self) -> list[Block]:
         """What has arrived, whether whole or not."""
@@ -189,6 +192,15 @@ class Response:
             block["input"] = parsed if isinstance(parsed, dict) else text
         except (BadJson, ValueError):
             block["input"] = text
+
+
+def storable(blocks: list[Block]) -> bool:
+    """Whether the blocks can be written as UTF-8, as they must be to go back."""
+    try:
+        json.dumps(blocks, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _part(of: dict[str, Any], key: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError, connection
 
 from runs.catalog import catalog
@@ -116,7 +117,7 @@ class Runner:
         definition = run.agent_version.definition
         self.picture = picture
         self.tools = [name for name in definition["tools"] if name in catalog().tools]
-        self.provider = provider_for(definition["model"], catalog().scripts)
+        self.provider = provider_for(definition["model"], catalog().scripts, settings.AGENTOPS_MODELS)
         specs = [*(catalog().tools[name].spec for name in self.tools), *HOST_TOOLS.values()]
         listed = [{"name": s.name, "description": s.description, "input_schema": s.schema} for s in specs]
         self.transcript = Transcript(run, opening, listed)

@@ -68,10 +68,11 @@ class Transcript:
         return first + messages.projection(state, self._recent()) + messages.as_text(said)
 
     def request(self) -> Request:
-        """The request as it would go out now."""
+        """The request as it would go out now; a copy, which a provider may do with as it likes."""
         definition = self.run.agent_version.definition
         system = f"{definition['instructions']}\n\n{messages.PREAMBLE}"
-        return Request(model=definition["model"], system=system, tools=self.tools, messages=list(self.messages))
+        tools, said = json.loads(json.dumps([self.tools, self.messages]))
+        return Request(model=definition["model"], system=system, tools=tools, messages=said)
 
     @property
     def tools_digest(self) -> str:

@@ -4,7 +4,8 @@
     python -m tests.fakes.anthropic --list
 
 The first segment of the path names the scenario, so that one server plays all of them. Each request of a scenario gets
-its next reply, the last one again and again. Requests are checked as the real API does, and kept.
+its next reply, the last one again and again; a scenario may also be a function from request to reply. Requests are
+checked as the real API does, and kept.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -37,7 +38,7 @@ class Fake(ThreadingHTTPServer):
 
     def __init__(self, port: int = 0, only: str = "") -> None:
         super().__init__(("127.0.0.1", port), Handler)
-        self.scenarios = dict(SCENARIOS)
+        self.scenarios: dict[str, list[Reply] | Callable[[dict[str, Any]], Reply]] = dict(SCENARIOS)
         self.only = only
         self.hits: Counter[str] = Counter()
         self.asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
@@ -83,8 +84,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         with self.server.lock:
             self.server.asked.append((scenario, dict(self.headers), body))
-            replies = self.server.scenarios[scenario]
-            reply = replies[min(self.server.hits[scenario], len(replies) - 1)]
+            play = self.server.scenarios[scenario]
+            reply = play(body) if callable(play) else play[min(self.server.hits[scenario], len(play) - 1)]
             self.server.hits[scenario] += 1
         try:
             self.answer(reply.bound(lambda thinking: signature(body, thinking)), body)

@@ -253,6 +253,7 @@ SCENARIOS: dict[str, list[Reply]] = {
     "v32_bytes": [Reply(blocks=(text(ODD),), chunk=1, crlf=True, ascii=False)],
     "v32_escapes": [Reply(blocks=(text(ODD),), chunk=3)],
     "v32_split_pair": [using(text("\ud83d\ude42"), call("toolu_1", "say", '{"a": "\ud83d', '\ude42"}'))],
+    "v32_half_character": [Reply(blocks=(text("\ud83d"),))],
     "v32_unnamed": [Reply(blocks=(text("Hi"),), named=False)],
     "v33_too_long": [failing(400, "invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum")],
     "v33_413": [failing(413, "request_too_large", "Request exceeds the maximum size")],

@@ -47,6 +47,8 @@ WRONG = [
     ("DATABASE_URL", "mysql://root:hunter2@localhost/x", "postgresql://"),
     ("DATABASE_URL", "sqlite://:memory:", "sqlite:////absolute/path"),
     ("DATABASE_URL", "postgresql://user:hunter2@localhost:port/x", "postgresql://"),
+    ("ANTHROPIC_BASE_URL", "http://models.example.org", "plain http on this machine only"),
+    ("ANTHROPIC_BASE_URL", "https://user:hunter2@models.example.org", "https://host"),
     ("CELERY_BROKER_URL", "memory://", "redis://"),
     ("CHANNEL_REDIS_URL", "http://:hunter2@localhost", "redis://"),
 ]

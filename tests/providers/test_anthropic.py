@@ -293,6 +293,7 @@ ERRORS = {
     "v26_billing": (Kind.BILLING, 0.0), "v27_overloaded": (Kind.OVERLOADED, 3.0), "bad_key": (Kind.AUTH, 0.0),
     "forbidden": (Kind.AUTH, 0.0), "no_such_model": (Kind.INVALID_REQUEST, 0.0), "server_error": (Kind.SERVER, 0.0),
     "v33_too_long": (Kind.CONTEXT_OVERFLOW, 0.0), "v33_413": (Kind.CONTEXT_OVERFLOW, 0.0),
+    "v32_half_character": (Kind.MALFORMED, 0.0),
     "v34_html": (Kind.MALFORMED, 0.0), "v34_object": (Kind.MALFORMED, 0.0), "v34_cut_json": (Kind.MALFORMED, 0.0),
     "v34_gateway": (Kind.SERVER, 0.0), "moved": (Kind.INVALID_REQUEST, 0.0),
 }  # fmt: skip

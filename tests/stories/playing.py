@@ -90,7 +90,8 @@ class Play:
         slug = f"play-{next(_numbers)}"
         catalog().scripts[slug] = self._say
         definition = {
-            "instructions": "Play.", "model": f"scripted:{slug}", "tools": list(tools), "acceptance": list(checks),
+            "instructions": "Play.", "model": options.pop("model", f"scripted:{slug}"),
+            "tools": list(tools), "acceptance": list(checks),
             "limits": options.pop("limits", {}),
         }  # fmt: skip
         agent = Agent.objects.create(slug=slug, name=slug)
