@@ -88,16 +88,24 @@ def test_what_only_a_person_can_mend_stops_the_run(api: Fake, scenario: str, rea
     assert play.stop == ("needs_human", reason) and len(api.asked) == 1
 
 
-def test_a_provider_that_spoils_what_it_is_given_changes_nothing(api: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Spoiler(Scripted):
-        def complete(self, request: Request, *more: Any) -> Answer:
-            answer = super().complete(request, *more)
-            for message in request.messages:
-                message["content"].clear()
-            request.tools.clear()
-            return answer
+class Spoiler(Scripted):
+    """Plays the newest script, and empties what it was given."""
 
-    monkeypatch.setitem(PROVIDERS, "scripted", Spoiler)
-    play = Play([says("I look."), wish("look", name="lamp")], [wish("look", name="lamp")], finish(SEEN)).go()
+    def complete(self, request: Request, *more: Any) -> Answer:
+        answer = super().complete(replace(request, model=f"scripted:{[*self.scripts][-1]}"), *more)
+        for message in request.messages:
+            message["content"].clear()
+        request.messages.clear()
+        request.tools.clear()
+        return answer
+
+
+def test_a_provider_that_spoils_what_it_is_given_changes_nothing(api: Fake) -> None:
+    PROVIDERS["spoiler"] = Spoiler
+    try:
+        looks = [says("I look."), wish("look", name="lamp")], [wish("look", name="lamp")]
+        play = Play(*looks, finish(SEEN), model="spoiler:x").go()
+    finally:
+        del PROVIDERS["spoiler"]
     assert play.run.status == "succeeded"
     assert [len(conversation) for conversation in play.requests] == [1, 3, 5]
