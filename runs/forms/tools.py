@@ -236,7 +236,7 @@ class Switch(Styled):
         """The word, letter by letter."""
         typed = str(self.cleaned_data["typed"]).strip()
         if typed != self.word:
-            raise forms.ValidationError(_("Type {word} to confirm").format(word=self.word))
+            raise forms.ValidationError(_("That is not the word {word}.").format(word=self.word))
         return typed
 
 
