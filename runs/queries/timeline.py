@@ -90,35 +90,58 @@ class Card:
 
 @dataclass
 class Timeline:
-    """Cards in order; `upto` is what a watcher has seen after them; `older` the seq to ask for what came before."""
+    """Cards in order; `upto` is what a watcher has seen after them.
+
+    `older` is the seq to ask for what came before, `newer` the last one here where more follows; None where nothing is.
+    """
 
     cards: list[Card]
     upto: int
     older: int | None = None
     more: bool = False
+    newer: int | None = None
 
 
-def timeline(run: Run, *, after: int | None = None, before: int | None = None, limit: int = WINDOW) -> Timeline:
-    """The last cards of a run, those before event `before`, or those that are newer than event `after`."""
-    events = Event.objects.filter(run=run)
+def timeline(
+    run: Run, *, after: int | None = None, before: int | None = None, around: int | None = None, limit: int = WINDOW
+) -> Timeline:
+    """The last cards of a run, those before event `before`, those that are newer than event `after`, or a window that
+    holds event `around`. What it costs does not grow with the run: events are read by their number alone.
+    """
     if after is not None:
         return _newer(run, after, limit)
+    events = Event.objects.filter(run=run)
     if before is not None:
-        turn = (
-            events.filter(seq__lte=before)
-            .exclude(kind__in=OUT_OF_LINE)
-            .order_by("-seq")
-            .values_list("turn", flat=True)
-            .first()
-        )
-        events = events.filter(turn__lt=turn or 0)
+        events = events.filter(seq__lt=_begin(events, _turn_at(events, before), before))
+    elif around is not None and (end := _end(events, around + limit // 2)):
+        events = events.filter(seq__lt=end)
     recent = list(events.exclude(kind__in=OUT_OF_LINE).order_by("-seq").values_list("seq", "turn")[:limit])
     if not recent:
         return Timeline([], before or 0)
     first = min(turn for _seq, turn in recent)
-    rows = _rows(events.filter(turn__gte=first))
-    cards = _cards(run, rows)
-    return Timeline(cards, max(row.seq for row in rows), cards[0].first_seq if first > 0 else None)
+    begin = _begin(events, first, recent[-1][0]) if first else 1
+    rows = _rows(events.filter(seq__gte=begin))
+    cards = _cards(run, [row for row in rows if row.kind not in OUT_OF_LINE or row.ordinal == 0 or row.turn >= first])
+    older = cards[0].first_seq if begin > 1 else None
+    return Timeline(cards, max(row.seq for row in rows), older, newer=rows[-1].seq if rows[-1].seq < run.seq else None)
+
+
+def _turn_at(events: Any, seq: int) -> int:
+    """The turn that was open at an event."""
+    in_line = events.filter(seq__lte=seq).exclude(kind__in=OUT_OF_LINE).order_by("-seq")
+    return in_line.values_list("turn", flat=True).first() or 0
+
+
+def _end(events: Any, seq: int) -> int | None:
+    """Where the turn after the one that holds event `seq` begins; None where there is none."""
+    later = events.filter(seq__gt=seq, turn__gt=_turn_at(events, seq)).exclude(kind__in=OUT_OF_LINE).order_by("seq")
+    return later.values_list("seq", flat=True).first()
+
+
+def _begin(events: Any, turn: int, seq: int) -> int:
+    """The first event of a turn that holds, or stands before, event `seq`: turns follow each other."""
+    earlier = events.filter(seq__lt=seq, turn__lt=turn).exclude(kind__in=OUT_OF_LINE).order_by("-seq")
+    return (earlier.values_list("seq", flat=True).first() or 0) + 1
 
 
 def notes_of(run: int, turn: int, ordinal: int, kinds: tuple[str, ...] = ()) -> list[Note]:
@@ -135,16 +158,20 @@ def notes_of(run: int, turn: int, ordinal: int, kinds: tuple[str, ...] = ()) -> 
 
 
 def _newer(run: Run, after: int, limit: int) -> Timeline:
-    changed = list(
-        Event.objects.filter(run=run, seq__gt=after).order_by("seq").values_list("seq", "turn", "ordinal")[:limit]
-    )
+    events = Event.objects.filter(run=run)
+    changed = list(events.filter(seq__gt=after).order_by("seq").values_list("seq", "turn", "ordinal", "kind")[:limit])
     if not changed:
         return Timeline([], after)
-    rows = _rows(Event.objects.filter(run=run, turn__in={turn for _seq, turn, _ordinal in changed}))
-    cards = [card for card in _cards(run, rows) if card.last_seq > after]
+    upto = changed[-1][0]
+    turns = [turn for _seq, turn, _ordinal, kind in changed if kind not in OUT_OF_LINE]
+    begin = _begin(events, min(turns), changed[0][0]) if turns else after + 1
+    rows = _rows(events.filter(seq__gte=begin))
+    for turn, ordinal in {(t, o) for _seq, t, o, kind in changed if kind in OUT_OF_LINE and o}:
+        if not any(row.turn == turn and row.ordinal == ordinal and row.seq < after for row in rows):
+            rows += _rows(events.filter(seq__lt=begin, turn=turn, ordinal=ordinal))
+    cards = [card for card in _cards(run, sorted(rows, key=lambda row: row.seq)) if card.last_seq > after]
     for card in cards:
         card.new = card.first_seq > after
-    upto = changed[-1][0]
     return Timeline([c for c in cards if c.first_seq <= upto], upto, more=len(changed) == limit)
 
 
