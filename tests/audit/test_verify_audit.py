@@ -49,7 +49,7 @@ def as_it_was_three_events_ago(story: Story) -> None:
 
 
 def gone(story: Story) -> None:
-    for table in ("runs_event", "runs_call", "runs_head"):
+    for table in ("runs_event", "runs_callobject", "runs_call", "runs_head"):
         sql(f"DELETE FROM {table} WHERE run_id = %s", story.run.pk)
     sql("DELETE FROM runs_run WHERE id = %s", story.run.pk)
 

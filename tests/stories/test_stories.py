@@ -160,7 +160,7 @@ def test_an_amount_edited_by_the_reviewer_is_what_is_paid_and_the_model_is_told(
     stale = house.act(
         "approvals.decide", approval_id=asked["id"], person="operator", vote="approve", action_digest=asked["digest"]
     )
-    assert stale.status == 409 and "superseded" in stale.message
+    assert stale.status == 409 and "a newer one took its place" in stale.message
     assert house.reached(run, *ENDS) == "succeeded"
     (effect,) = house.effects_of(run)
     assert effect["key"] == house.call(run, "refund_order")["key"]

@@ -164,6 +164,7 @@ class TestUpgradeCheck:
 
     def test_can_be_asked_before_the_database_is_migrated(self, story: Story) -> None:
         sql("ALTER TABLE runs_agentversion DROP COLUMN checkpoint")
+        sql("DROP INDEX run_by_start")
         sql("ALTER TABLE runs_run DROP COLUMN started_at")
         assert check()[0] == 0
 
