@@ -264,8 +264,8 @@ def many_sweepers(yard: Yard) -> Played:
     for name in more:
         yard.on(name)
     runs = work.start(yard)
-    time.sleep(2)
     fired = _under_way(yard, runs) * len(more)
+    time.sleep(2)
     runs += work.start(yard)
     for name in more:
         yard.off(name)

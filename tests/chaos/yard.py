@@ -26,7 +26,7 @@ from tests.stack import PASSWORD, ROOT, SHORT, Person, clean_environment, free_p
 
 KNOBS = {
     "AGENTOPS_LEASE": "2", "AGENTOPS_SWEEP": "0.3", "AGENTOPS_WAKE_AGAIN": "0.6", "AGENTOPS_PROBES": "0,0.3,0.6,1",
-    "AGENTOPS_WATCH": "2,4", "AGENTOPS_CHECKPOINT": "2",
+    "AGENTOPS_WATCH": "2,12", "AGENTOPS_CHECKPOINT": "2",
 }  # fmt: skip
 LINKS = (
     "worker-db", "web-db", "sweeper-db", "worker-redis", "web-redis", "sweeper-redis", "worker-service",
