@@ -171,10 +171,12 @@ class RunWatcher(Watcher):
     """The page of one run."""
 
     def begin(self) -> None:
-        """Run and `?after=`."""
+        """Run, `?after=` and `?cards=no`, where the page shows an older window: only what stands around it is live."""
         self.run_id = int(self.scope["url_route"]["kwargs"]["run_id"])
         self.group = notify.group(self.run_id)
-        after = parse_qs(self.scope.get("query_string", b"").decode("latin-1")).get("after", ["0"])[0]
+        given = parse_qs(self.scope.get("query_string", b"").decode("latin-1"))
+        after = given.get("after", ["0"])[0]
+        self.with_cards = given.get("cards") != ["no"]
         self.upto = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
         self.standing: tuple[int, str] | None = None
 
@@ -193,15 +195,15 @@ class RunWatcher(Watcher):
         found: list[Frame] = []
         more = False
         common = {"run": run, "viewer": viewer, "oob": True}
-        if run.seq > self.upto:
+        if self.with_cards and run.seq > self.upto:
             cards = timeline(run, after=self.upto, limit=BATCH)
             self.upto, more = cards.upto, cards.more
             parts = {"added": [c for c in cards.cards if c.new], "changed": [c for c in cards.cards if not c.new]}
-            found.append({"upto": cards.upto, "html": render_to_string("run/page.html#frame", common | parts)})
+            found.append({"upto": cards.upto, "html": render_to_string("run/cards.html#frame", common | parts)})
         if not more and self.standing != (run.seq, run.status):
             self.standing = (run.seq, run.status)
             head = {"head": runs.head(run, viewer)}
-            found.append({"html": render_to_string("run/page.html#standing", common | head)})
+            found.append({"html": render_to_string("run/head.html#standing", common | head)})
         return found, more
 
 

@@ -4,14 +4,18 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Q, TextField
 from django.db.models.functions import Cast
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from runs.engine.limits import Limits
+from runs.engine.limits import SECOND, Limits
 from runs.engine.machines import RUN_ENDS, RUN_STOPS
 from runs.engine.state import RunState
 from runs.journal.integrity import Tampered, check_head
-from runs.models import Approval, Call, Event, Incident, Question, Run
+from runs.journal.lease import now
+from runs.models import Approval, Call, Event, Heartbeat, Incident, Question, Run
 from runs.queries import words
 from runs.queries.display import visible
 from runs.queries.viewer import Viewer
@@ -21,7 +25,14 @@ def cause(run: Run, state: RunState) -> Any:
     """Why the run stands as it does, in a sentence."""
     if state.stop and run.status in RUN_STOPS:
         return words.advice(state.stop.reason)
+    if run.status == "queued" and not _somebody_works():
+        return _("No worker is alive, so nobody takes it. Nothing is lost: it goes on when one starts.")
     return words.RUN_CAUSE.get(run.status, "")
+
+
+def _somebody_works() -> bool:
+    since = now() - int(settings.AGENTOPS_STALE * SECOND)
+    return Heartbeat.objects.filter(kind="worker", at__gte=since).exists()
 
 
 @dataclass
@@ -32,15 +43,18 @@ class Todo:
     text: str
     url_id: Any
     call: str
+    expires: int | None = None
 
 
 @dataclass
 class Gauge:
-    """A limit and how much of it is used."""
+    """A limit and how much of it is used; `time` where both are milliseconds."""
 
     name: str
+    label: Any
     used: int
     most: int
+    time: bool = False
 
     @property
     def near(self) -> int:
@@ -61,10 +75,39 @@ class Head:
     gauges: list[Gauge]
     checks: list[tuple[str, str, bool]]
     intact: str
+    waited: int = 0
     answer: str = ""
     evidence: list[tuple[str, str]] = field(default_factory=list)
     acts: list[str] = field(default_factory=list)
     incidents: list[Incident] = field(default_factory=list)
+
+    @property
+    def pending(self) -> str:
+        """How much of what waits for people, in words."""
+        n = {kind: sum(todo.kind == kind for todo in self.todos) for kind in ("approval", "question", "unknown")}
+        said = (
+            ngettext("{n} approval", "{n} approvals", n["approval"]).format(n=n["approval"]) if n["approval"] else "",
+            ngettext("{n} question", "{n} questions", n["question"]).format(n=n["question"]) if n["question"] else "",
+            ngettext("{n} unknown outcome", "{n} unknown outcomes", n["unknown"]).format(n=n["unknown"])
+            if n["unknown"]
+            else "",
+        )
+        return ", ".join(part for part in said if part)
+
+    @property
+    def soonest(self) -> int | None:
+        """When the first of what waits expires."""
+        return min((todo.expires for todo in self.todos if todo.expires), default=None)
+
+    @property
+    def tip(self) -> str:
+        """The hash that the record ends with, in hex."""
+        return bytes(self.run.head).hex()
+
+    @property
+    def holding(self) -> int:
+        """How many acceptance checks hold."""
+        return sum(met for _name, _tool, met in self.checks)
 
 
 def find_run(run_id: int) -> Run | None:
@@ -84,10 +127,17 @@ def head(run: Run, viewer: Viewer) -> Head:
         run, state, words.RUN[run.status], cause(run, state), _stop_detail(run, state), _todos(run), _gauges(state),
         _checks(run, state), intact, acts=acts(run, state, viewer),
         incidents=list(Incident.objects.filter(run=run).select_related("person").order_by("seq")),
+        waited=_waited(run, state),
     )  # fmt: skip
     if run.status == "succeeded":
         shown.answer, shown.evidence = _answer(run)
     return shown
+
+
+def _waited(run: Run, state: RunState) -> int:
+    """Milliseconds since the start in which neither a model nor a tool worked; it ends with the run."""
+    until = max(state.t, run.started_at) if run.ended else now()
+    return max(0, (until - run.started_at) // 1000 - state.n.ms)
 
 
 def _stop_detail(run: Run, state: RunState) -> str:
@@ -108,7 +158,7 @@ def _todos(run: Run) -> list[Todo]:
         if call.status == "unknown":
             todos.append(Todo("unknown", text, place, place))
         elif asked := approvals.get((call.turn, call.ordinal)):
-            todos.append(Todo("approval", text, asked.pk, place))
+            todos.append(Todo("approval", text, asked.pk, place, asked.expires_at))
     for question in Question.objects.filter(run=run, status="open"):
         todos.append(Todo("question", visible(question.text), question.pk, f"{question.turn}.{question.ordinal}"))
     return todos
@@ -117,9 +167,9 @@ def _todos(run: Run) -> list[Todo]:
 def _gauges(state: RunState) -> list[Gauge]:
     limits: Limits = state.limits
     return [
-        Gauge("turns", state.n.turns, limits.turns),
-        Gauge("calls", state.n.calls, limits.calls),
-        Gauge("seconds", state.n.ms // 1000, limits.ms // 1000),
+        Gauge("turns", _("Turns"), state.n.turns, limits.turns),
+        Gauge("calls", _("Calls"), state.n.calls, limits.calls),
+        Gauge("ms", _("Working"), state.n.ms, limits.ms, time=True),
     ]
 
 
@@ -184,9 +234,26 @@ def _steering(state: RunState, integrity: bool) -> list[str]:
     return found
 
 
+@dataclass
+class Raw:
+    """Events as they stand, oldest first; `older` is the seq to ask for earlier ones, `newer` whether more follow."""
+
+    rows: list[Event]
+    older: int | None
+    newer: bool
+
+
+def raw(run: Run, before: int | None = None, limit: int = 100) -> Raw:
+    """The last events of a run, or those before event `before`, without their payloads."""
+    events = Event.objects.filter(run=run).select_related("person").defer("payload").order_by("-seq")
+    rows = list((events.filter(seq__lt=before) if before is not None else events)[:limit])[::-1]
+    older = rows[0].seq if rows and rows[0].seq > 1 else None
+    return Raw(rows, older, bool(rows) and rows[-1].seq < run.seq)
+
+
 def event_payload(run_id: int, seq: int) -> Event | None:
     """One event with its stored data."""
     return Event.objects.filter(run=run_id, seq=seq).select_related("person").first()
 
 
-__all__ = ["Head", "acts", "event_payload", "find_run", "head"]
+__all__ = ["Head", "acts", "event_payload", "find_run", "head", "raw"]

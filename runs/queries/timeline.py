@@ -14,6 +14,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from runs.catalog import spec
+from runs.engine.machines import CALL_ENDS
 from runs.models import Approval, Call, Event, Question, Run
 from runs.queries.display import Leaf, leaves, one_line, visible
 from runs.queries.facts import Note, note_of, sign_of_run_event
@@ -21,6 +22,7 @@ from runs.queries.words import Sign, call_sign, headline
 
 WINDOW, BATCH = 200, 500
 OUT_OF_LINE = ("LateEvidence", "IncidentOpened", "IncidentClosed")  # these may speak of a turn long past
+DEEDS = ("Decided", "CallEdited", "QuestionAnswered")  # what people did to a call stands out of its history
 TEXTS = ("ModelAnswered", "CallEdited", "CallJudged")
 
 
@@ -55,6 +57,8 @@ class Card:
     came_to: str = ""
     leaves: list[Leaf] = field(default_factory=list)
     before: list[Leaf] = field(default_factory=list)
+    edits: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+    deeds: list[Note] = field(default_factory=list)
     approval: int | None = None
     question: int | None = None
     new: bool = False
@@ -83,6 +87,27 @@ class Card:
         return sum(row.body.get("ms", 0) for row in self.rows)
 
     @property
+    def kind(self) -> str:
+        """The kind of its first event."""
+        return self.rows[0].kind
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body of its first event."""
+        return self.rows[0].body
+
+    @property
+    def never_ran(self) -> bool:
+        """Whether it came to its end without having been started."""
+        call = self.call
+        return bool(call and call.status in CALL_ENDS and not call.started_at and call.effect != "host")
+
+    @property
+    def judged(self) -> bool:
+        """Whether a policy had a say in it, so that its verdict can be explained."""
+        return bool(self.call and self.call.effect != "host" and self.call.status != "invalid")
+
+    @property
     def tokens(self) -> int:
         """What the turn's answers cost in tokens."""
         return sum(row.body.get("tokens", 0) for row in self.rows)
@@ -93,6 +118,7 @@ class Timeline:
     """Cards in order; `upto` is what a watcher has seen after them.
 
     `older` is the seq to ask for what came before, `newer` the last one here where more follows; None where nothing is.
+    `matches` is how many events match, where something was looked for.
     """
 
     cards: list[Card]
@@ -100,6 +126,7 @@ class Timeline:
     older: int | None = None
     more: bool = False
     newer: int | None = None
+    matches: int | None = None
 
 
 def timeline(
@@ -124,6 +151,19 @@ def timeline(
     cards = _cards(run, [row for row in rows if row.kind not in OUT_OF_LINE or row.ordinal == 0 or row.turn >= first])
     older = cards[0].first_seq if begin > 1 else None
     return Timeline(cards, max(row.seq for row in rows), older, newer=rows[-1].seq if rows[-1].seq < run.seq else None)
+
+
+def found(run: Run, matching: Any, before: int | None = None, limit: int = WINDOW // 2) -> Timeline:
+    """The cards that hold the last of the `matching` events (a queryset), whole, before event `before`."""
+    count = matching.count()
+    if before is not None:
+        matching = matching.filter(seq__lt=before)
+    hits = list(matching.order_by("-seq").values_list("seq", "kind", "turn", "ordinal")[: limit + 1])
+    older = hits[limit - 1][0] if len(hits) > limit else None
+    names = {_card_name(*hit) for hit in hits[:limit]}
+    turns = {turn for _seq, _kind, turn, _ordinal in hits[:limit]}
+    rows = [row for row in _rows(Event.objects.filter(run=run, turn__in=turns)) if _card_id(row) in names]
+    return Timeline(_cards(run, rows), run.seq, older, newer=before, matches=count)
 
 
 def _turn_at(events: Any, seq: int) -> int:
@@ -209,12 +249,22 @@ def _open(rows: Any) -> dict[tuple[int, int], int]:
     return {(turn, ordinal): pk for pk, turn, ordinal in rows.values_list("pk", "turn", "ordinal")}
 
 
+def card_at(run: Run, seq: int) -> str:
+    """The id of the card that event `seq` is part of."""
+    event = Event.objects.filter(run=run, seq=seq).values_list("seq", "kind", "turn", "ordinal").first()
+    return _card_name(*event) if event else ""
+
+
 def _card_id(row: Row) -> str:
-    if row.ordinal:
-        return f"card-call-{row.turn}-{row.ordinal}"
-    if row.kind in ("ModelAsked", "ModelAnswered", "ModelFailed", "FinishRefused"):
-        return f"card-turn-{row.turn}"
-    return f"card-event-{row.seq}"
+    return _card_name(row.seq, row.kind, row.turn, row.ordinal)
+
+
+def _card_name(seq: int, kind: str, turn: int, ordinal: int) -> str:
+    if ordinal:
+        return f"card-call-{turn}-{ordinal}"
+    if kind in ("ModelAsked", "ModelAnswered", "ModelFailed", "FinishRefused"):
+        return f"card-turn-{turn}"
+    return f"card-event-{seq}"
 
 
 def _notes(rows: Iterable[Row]) -> list[Note]:
@@ -262,7 +312,18 @@ def _call_card(name: str, rows: list[Row], call: Call, approval: int | None, que
         card.title = visible(call.tool)
     card.came_to = _came_to(call)
     card.before = _before(rows)
+    card.edits = _edits(card.before, card.leaves)
+    card.deeds = [note for row in rows if row.kind in DEEDS and (note := note_of(row))]
     return card
+
+
+def _edits(before: list[Leaf], after: list[Leaf]) -> list[tuple[str, str | None, str | None]]:
+    """Name, old and new value of what a person changed; None where there was or is none."""
+    if not before:
+        return []
+    old, new = ({leaf.name: leaf.shown for leaf in some} for some in (before, after))
+    names = dict.fromkeys([*old, *new])
+    return [(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
 
 
 def _before(rows: list[Row]) -> list[Leaf]:

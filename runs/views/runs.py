@@ -7,27 +7,78 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from runs.actions import runs as acts
 from runs.actions.acting import Refused, need
 from runs.forms import acts as forms
 from runs.forms.base import Styled
+from runs.models import Run
 from runs.queries import runs as queries
-from runs.queries.timeline import timeline
+from runs.queries.run_search import ACTORS, KINDS, STATES, Search, next_after, tools_of
+from runs.queries.timeline import Timeline, card_at, timeline
+from runs.queries.timeline import found as matching
 from runs.views.access import absent, number, page, show
+
+VIEWS = {
+    "list": gettext_lazy("List"),
+    "decisions": gettext_lazy("Decisions"),
+    "raw": gettext_lazy("Raw"),
+}
 
 
 @page()
 def run(request: Any, run_id: int) -> HttpResponse:
-    """A run: its head, what it waits for, its timeline."""
+    """A run: its head, what it waits for, and its timeline as a list, what people decided, or the bare record.
+
+    `?at=` opens the window around an event, `?before=` what came before one; the rest is `run_search.Search`.
+    """
     found = queries.find_run(run_id)
     if found is None:
         raise absent()
-    cards = timeline(found, before=number(request, "before"))
-    head = queries.head(found, request.viewer)
-    context = {"head": head, "run": found, "timeline": cards, "past": "before" in request.GET, "note": forms.NoteForm()}
+    view = request.GET.get("view") if request.GET.get("view") in VIEWS else "list"
+    context = {"run": found, "head": queries.head(found, request.viewer), "note": forms.NoteForm(), "view": view}
+    context |= {"views": VIEWS.items()} | _timeline(request, found, view)
+    if view == "raw":
+        context["raw"] = queries.raw(found, number(request, "before"))
     return show(request, "run/page.html", context)
+
+
+def _timeline(request: Any, found: Run, view: str) -> dict[str, Any]:
+    """The cards that are asked for; `live` where they end with the newest, so that new ones may join them."""
+    before, at = number(request, "before"), number(request, "at")
+    search = Search(kind="decision") if view == "decisions" else Search.of(request.GET)
+    if view == "raw":
+        return {"timeline": Timeline([], found.seq), "search": search, "live": False}
+    if search.given:
+        cards, live = matching(found, search.narrow(found), before), False
+    else:
+        cards = timeline(found, before=before, around=at)
+        live = before is None and cards.newer is None
+    choices = {
+        "kinds": [(name, word) for name, (word, _kinds) in KINDS.items()],
+        "states": [(name, word) for name, (word, _where) in STATES.items()],
+        "actors": ACTORS.items(), "tools": tools_of(found),
+    }  # fmt: skip
+    return {"timeline": cards, "search": search, "live": live, "at": at} | choices
+
+
+@page()
+def next_landmark(request: Any, run_id: int, landmark: str) -> HttpResponse:
+    """Go to the next error, or decision, after event `?after=`; from the last one back to the first."""
+    found = queries.find_run(run_id)
+    if found is None:
+        raise absent()
+    seq = next_after(found, landmark, number(request, "after") or 0)
+    if seq is None and (seq := next_after(found, landmark, 0)) is not None:
+        messages.info(request, _("That was the last one: this is the first again."))
+    if seq is None:
+        said = {"error": _("Nothing went wrong in this run."), "decision": _("Nobody has decided anything here yet.")}
+        messages.info(request, said[landmark])
+        return redirect("run", run_id)
+    return redirect(f"{reverse('run', args=[run_id])}?at={seq}#{card_at(found, seq)}")
 
 
 @page()

@@ -37,9 +37,20 @@
     event.detail.shouldSwap = false;
     event.target.dataset.stale = "";
   });
-
+  // A reader at the end of the timeline is kept there; another is told how many cards came. Old ones make room.
+  const list = document.querySelector("#timeline"), pill = document.querySelector("#more-new");
+  const atEnd = () => list?.lastElementChild?.getBoundingClientRect().bottom < innerHeight;
+  const follow = (count, end) => {
+    const more = pill.querySelector("b"), older = document.querySelector("#older");
+    pill.hidden = !(more.textContent = end ? "" : Number(more.textContent) + count);
+    for (; list.children.length > 390; older.hidden = false) list.firstElementChild.remove();
+    older.search = `?before=${list.querySelector(".seq")?.textContent}`;
+    if (end) list.lastElementChild.scrollIntoView({ block: "nearest" });
+  };
+  if (pill) addEventListener("scroll", () => pill.hidden || atEnd() && follow(0, true), { passive: true });
   // A card that is replaced stays as open, and as focused, as the reader had it.
   const keeping = (swap) => {
+    const [end, size] = [atEnd(), list?.children.length];
     const card = (element) => element?.closest?.("#timeline > li")?.id;
     const open = [...document.querySelectorAll("#timeline details[open]")].map(card);
     const focused = card(document.activeElement);
@@ -48,6 +59,7 @@
     if (focused && document.activeElement === document.body) {
       document.getElementById(focused)?.querySelector("summary, a")?.focus({ preventScroll: true });
     }
+    if (pill && list.children.length > size) follow(list.children.length - size, end);
   };
 
   const open = () => {
@@ -68,7 +80,6 @@
     again(Date.now() + wait * (0.5 + Math.random()));
     wait = Math.min(wait * 2, 15000);
   };
-
   const again = (at) => {
     const left = at - Date.now();
     clearTimeout(timer);
@@ -78,7 +89,6 @@
   };
 
   const drop = () => { const old = socket; socket = undefined; old?.close(); };
-
   const now = () => {
     if (socket && Date.now() - heard > SILENCE) { drop(); say("reconnecting"); }
     open();

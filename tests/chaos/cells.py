@@ -278,10 +278,10 @@ def no_sweeper(yard: Yard) -> Played:
     for name in sweepers:
         yard.off(name)
     runs = work.start(yard)
+    fired = _under_way(yard, runs)
     yard.off("redis")
     yard.redis_on()
     time.sleep(3)
-    fired = _under_way(yard, runs)
     for name in sweepers:
         yard.on(name)
     return runs, fired
