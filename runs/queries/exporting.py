@@ -21,9 +21,9 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 def csv_lines(wanted: Filter) -> Iterator[str]:
     """A table with its head. It begins with the byte order mark, or a spreadsheet would not read Chinese."""
-    yield "\ufeff" + _csv([COLUMNS])
+    yield "\ufeff" + as_csv([COLUMNS])
     for piece in in_pieces(wanted):
-        yield _csv([[_harmless(value) for value in record(row).values()] for row in piece])
+        yield as_csv([[harmless(value) for value in record(row).values()] for row in piece])
 
 
 def json_lines(wanted: Filter) -> Iterator[str]:
@@ -37,22 +37,24 @@ def record(row: RunRow) -> dict[str, Any]:
     run, n = row.run, row.state.n if row.state else None
     values = (
         run.pk, run.status, row.state.stop.reason if row.state and row.state.stop else None, run.goal,
-        run.agent_version.agent.slug, run.agent_version.number, run.starter.get_username(), _iso(run.started_at),
-        _iso(row.last), n and n.turns, n and n.calls, n and n.tokens, None, n and n.ms, row.waited if n else None,
+        run.agent_version.agent.slug, run.agent_version.number, run.starter.get_username(), iso(run.started_at),
+        iso(row.last), n and n.turns, n and n.calls, n and n.tokens, None, n and n.ms, row.waited if n else None,
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def _iso(us: int) -> str:
+def iso(us: int) -> str:
+    """A time in UTC with milliseconds, of microseconds since 1970."""
     return datetime.fromtimestamp(us / SECOND, UTC).isoformat(timespec="milliseconds")
 
 
-def _harmless(value: Any) -> Any:
+def harmless(value: Any) -> Any:
     """Text that a spreadsheet would run as a formula gets an apostrophe in front; it is then shown as it is."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def _csv(rows: list[Any]) -> str:
+def as_csv(rows: list[Any]) -> str:
+    """Rows as lines of a table."""
     page = io.StringIO()
     csv.writer(page).writerows(rows)
     return page.getvalue()

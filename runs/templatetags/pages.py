@@ -68,6 +68,12 @@ def clock(us: int | None) -> SafeString | str:
 
 
 @register.filter
+def plain_clock(us: int) -> str:
+    """As `clock`, as bare text for a drawing."""
+    return date_format(_local(us), "H:i:s")
+
+
+@register.filter
 def stamp(us: int | None) -> SafeString | str:
     """Day and time with seconds, in the viewer's zone, for the record."""
     return _time(us, "Y-m-d H:i:s")

@@ -15,15 +15,20 @@ from runs.actions import runs as acts
 from runs.actions.acting import Refused, need
 from runs.forms import acts as forms
 from runs.forms.base import Styled
+from runs.journal.lease import now
 from runs.models import Run
+from runs.queries import run_export
 from runs.queries import runs as queries
 from runs.queries.run_search import ACTORS, KINDS, STATES, Search, next_after, tools_of
 from runs.queries.timeline import Timeline, card_at, timeline
 from runs.queries.timeline import found as matching
+from runs.queries.waterfall import waterfall
 from runs.views.access import absent, number, page, show
+from runs.views.files import as_file
 
 VIEWS = {
     "list": gettext_lazy("List"),
+    "waterfall": gettext_lazy("Waterfall"),
     "decisions": gettext_lazy("Decisions"),
     "raw": gettext_lazy("Raw"),
 }
@@ -39,24 +44,31 @@ def run(request: Any, run_id: int) -> HttpResponse:
     if found is None:
         raise absent()
     view = request.GET.get("view") if request.GET.get("view") in VIEWS else "list"
-    context = {"run": found, "head": queries.head(found, request.viewer), "note": forms.NoteForm(), "view": view}
+    context: dict[str, Any] = {
+        "run": found,
+        "head": queries.head(found, request.viewer),
+        "note": forms.NoteForm(),
+        "view": view,
+    }
     context |= {"views": VIEWS.items()} | _timeline(request, found, view)
     if view == "raw":
         context["raw"] = queries.raw(found, number(request, "before"))
+    if view == "waterfall":
+        context["waterfall"] = waterfall(found, context["timeline"].cards, now())
     return show(request, "run/page.html", context)
 
 
 def _timeline(request: Any, found: Run, view: str) -> dict[str, Any]:
     """The cards that are asked for; `live` where they end with the newest, so that new ones may join them."""
     before, at = number(request, "before"), number(request, "at")
-    search = Search(kind="decision") if view == "decisions" else Search.of(request.GET)
+    search = {"decisions": Search(kind="decision"), "list": Search.of(request.GET)}.get(view, Search())
     if view == "raw":
         return {"timeline": Timeline([], found.seq), "search": search, "live": False}
     if search.given:
         cards, live = matching(found, search.narrow(found), before), False
     else:
         cards = timeline(found, before=before, around=at)
-        live = before is None and cards.newer is None
+        live = view == "list" and before is None and cards.newer is None
     choices = {
         "kinds": [(name, word) for name, (word, _kinds) in KINDS.items()],
         "states": [(name, word) for name, (word, _where) in STATES.items()],
@@ -79,6 +91,22 @@ def next_landmark(request: Any, run_id: int, landmark: str) -> HttpResponse:
         messages.info(request, said[landmark])
         return redirect("run", run_id)
     return redirect(f"{reverse('run', args=[run_id])}?at={seq}#{card_at(found, seq)}")
+
+
+@page()
+def export(request: Any, run_id: int, form: str) -> Any:
+    """The whole record as a file: `form` is jsonl, which can be checked, or csv, which can be read."""
+    found = queries.find_run(run_id)
+    if found is None:
+        raise absent()
+    lines, kind = EXPORTS[form]
+    return as_file(request, lines(found), f"{kind}; charset=utf-8", f"R-{found.pk}.{form}")
+
+
+EXPORTS = {
+    "jsonl": (run_export.json_lines, "application/jsonl"),
+    "csv": (run_export.csv_lines, "text/csv"),
+}
 
 
 @page()
@@ -166,5 +194,12 @@ def act(request: Any, run_id: int, name: str) -> HttpResponse:
             return redirect("run", run_id)
         except Refused as error:
             refused = error
-    context = {"run": found, "act": doing, "name": name, "form": form, "refused": refused, "state": found.picture}
+    context: dict[str, Any] = {
+        "run": found,
+        "act": doing,
+        "name": name,
+        "form": form,
+        "refused": refused,
+        "state": found.picture,
+    }
     return show(request, "run/act.html", context, refused.status if refused else 422 if form.errors else 200)

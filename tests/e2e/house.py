@@ -88,6 +88,7 @@ def furnished(stack: Stack) -> dict[str, str]:
         "inbox": "/", "runs": "/runs", "new": "/runs/new", "new-run": "/runs/new/refund",
         "bulk-new": many, "bulk": bulk(stack, many),
         "run": waiting, "run:done": done, "run:unknown": unknown, "run:declined": declined, "run:incident": late,
+        "run:waterfall": f"{waiting}?view=waterfall", "run:raw": f"{done}?view=raw", "run:filtered": f"{done}?q=lamp",
         "event": f"{done}/events/1", "approval": f"/approvals/{asked(stack, number(waiting))['id']}",
         "approval:decided": f"/approvals/{refused}", "question": f"/questions/{question(stack, number(asker))}",
         "attest": f"{unknown}/calls/{lost['turn']}.{lost['ordinal']}/attest",

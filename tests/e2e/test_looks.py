@@ -42,7 +42,7 @@ def places(stack: Stack) -> dict[str, str]:
     return furnished(stack)
 
 
-FILES = {"runs-csv", "runs-jsonl"}  # handed out, not shown
+FILES = {"runs-csv", "runs-jsonl", "run-csv", "run-jsonl"}  # handed out, not shown
 
 
 def test_every_route_with_a_page_is_looked_at(places: dict[str, str]) -> None:
