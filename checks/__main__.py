@@ -37,7 +37,6 @@ CHECKS: dict[str, Callable[[Path], list[str]]] = {
     "migrations": django.migrations,
     "messages": messages.check,
 }
-BY_NAME = {"messages"}  # until both catalogues are whole
 
 
 def main(names: list[str]) -> int:
@@ -47,7 +46,7 @@ def main(names: list[str]) -> int:
         messages.write(ROOT)
     if unknown := set(names) - set(CHECKS):
         sys.exit(f"checks: unknown {', '.join(sorted(unknown))}; there are {', '.join(CHECKS)}")
-    chosen = {name: check for name, check in CHECKS.items() if name in names or (not names and name not in BY_NAME)}
+    chosen = {name: check for name, check in CHECKS.items() if name in names or not names}
     with ThreadPoolExecutor(2) as pool:
         results = {name: pool.submit(timed, partial(check, ROOT)) for name, check in chosen.items()}
     failed = 0
