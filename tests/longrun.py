@@ -27,7 +27,6 @@ def long_run(calls: int, *, starter: Any = None, agent: str = "refund", goal: st
     from django.contrib.auth.models import User
 
     from runs.actions.runs import start_run
-    from runs.journal.append import Draft, Picture, append
     from runs.models import Agent, Run
 
     starter = starter or User.objects.get(username="operator")
@@ -37,21 +36,33 @@ def long_run(calls: int, *, starter: Any = None, agent: str = "refund", goal: st
         starter=starter, agent_version=Agent.objects.get(slug=agent).current, inputs=inputs, facts={"customer": "C-7"},
         goal=goal or f"Look at the order, again and again: {calls} calls.", limits=limits,
     )  # fmt: skip
-    picture, made, clock = Picture.of(run), 0, run.started_at
     every = max(1, calls // notes) if notes else 0
+    _made(run, calls, TURNS_AN_APPEND * CALLS_A_TURN, every)
+    return Run.objects.get(pk=run.pk)
+
+
+def prolong(run: Run, calls: int, each: int = CALLS_A_TURN) -> None:
+    """It makes `calls` more calls, `each` of them an append, so that who watches hears of each."""
+    _made(run, calls, each, 0)
+
+
+def _made(run: Run, calls: int, each: int, every: int) -> None:
+    """Let `run`, at rest, make `calls` calls, `each` an append; a note after every so many, none where it is 0."""
+    from runs.engine import events as e
+    from runs.journal.append import Draft, Picture, append
+
+    picture, made = Picture.of(run), 0
+    clock = max(run.started_at, picture.state.t)
     while made < calls:
-        draft = Draft(picture, clock)
-        for _turn in range(TURNS_AN_APPEND):
-            if (many := min(CALLS_A_TURN, calls - made)) <= 0:
-                break
+        draft, goal = Draft(picture, clock), min(made + each, calls)
+        while made < goal:
+            many = min(CALLS_A_TURN, goal - made)
             clock = _turn_of(draft, clock, made, many)
             if every and made // every != (made + many) // every:
-                from runs.engine import events as e
-
-                draft.add(e.NoteAdded(f"Seen after {made + many} calls."), actor="person", person=starter.pk, t=clock)
+                said = e.NoteAdded(f"Seen after {made + many} calls.")
+                draft.add(said, actor="person", person=run.starter_id, t=clock)
             made += many
         picture = append(draft, rest=True)
-    return Run.objects.get(pk=run.pk)
 
 
 def _turn_of(draft: Draft, clock: int, made: int, many: int) -> int:

@@ -39,13 +39,13 @@
   });
   // A reader at the end of the timeline is kept there; another is told how many cards came. Old ones make room.
   const list = document.querySelector("#timeline"), pill = document.querySelector("#more-new");
-  const atEnd = () => list?.lastElementChild?.getBoundingClientRect().bottom < innerHeight;
+  const atEnd = () => list?.lastElementChild?.getBoundingClientRect().top < innerHeight + 80;
   const follow = (count, end) => {
     const more = pill.querySelector("b"), older = document.querySelector("#older");
     pill.hidden = !(more.textContent = end ? "" : Number(more.textContent) + count);
     for (; list.children.length > 390; older.hidden = false) list.firstElementChild.remove();
     older.search = `?before=${list.querySelector(".seq")?.textContent}`;
-    if (end) list.lastElementChild.scrollIntoView({ block: "nearest" });
+    if (end) list.lastElementChild.scrollIntoView({ block: "end" });
   };
   if (pill) addEventListener("scroll", () => pill.hidden || atEnd() && follow(0, true), { passive: true });
   // A card that is replaced stays as open, and as focused, as the reader had it.

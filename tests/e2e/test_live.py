@@ -25,7 +25,7 @@ def test_a_killed_web_process_costs_no_card_no_typed_word_and_no_reload(tab: Cal
     mine = tab("auditor")
     page = mine.page
     page.goto(stack.url + place)
-    expect(page.locator("#run-head")).to_contain_text("Waits for an answer")
+    expect(page.locator("#run-status")).to_contain_text("Waits for an answer")
     page.evaluate("window.sameDocument = true")
     page.get_by_label(re.compile("^Note")).fill("Half a thought")
     page.locator("#card-call-1-1 summary").click()
@@ -39,7 +39,7 @@ def test_a_killed_web_process_costs_no_card_no_typed_word_and_no_reload(tab: Cal
     assert answered.status_code == 302
 
     expect(page.locator("#live")).to_have_text("Live", timeout=20_000)
-    expect(page.locator("#run-head")).to_contain_text("Succeeded", timeout=20_000)
+    expect(page.locator("#run-status")).to_contain_text("Succeeded", timeout=20_000)
     expect(page.locator("#timeline")).to_contain_text("The customer wants white.")
     ids = page.locator("#timeline > li").evaluate_all("rows => rows.map(row => row.id)")
     page.reload()
@@ -53,14 +53,14 @@ def test_open_cards_and_typed_words_survive_news(tab: Callable[..., Tab], stack:
     place = stack.signed_in("operator").post("/runs/new/asker", form).headers["Location"]
     page = tab("auditor").page
     page.goto(stack.url + place)
-    expect(page.locator("#run-head")).to_contain_text("Waits for an answer")
+    expect(page.locator("#run-status")).to_contain_text("Waits for an answer")
     expect(page.locator("#live")).to_have_text("Live")
     page.locator("#card-call-1-1 summary").click()
     note = page.get_by_label(re.compile("^Note"))
     note.fill("Half a thought")
     question = stack.sql("SELECT id FROM runs_question WHERE run_id = %s", (int(place[6:]),))[0]["id"]
     stack.signed_in("operator").post(f"/questions/{question}/answer", {"answer_colour": "black"})
-    expect(page.locator("#run-head")).to_contain_text("Succeeded")
+    expect(page.locator("#run-status")).to_contain_text("Succeeded")
     expect(page.locator("#card-call-1-1 details")).to_have_attribute("open", "")
     expect(page.locator("#card-call-1-1")).to_contain_text("answered")
     expect(note).to_have_value("Half a thought")

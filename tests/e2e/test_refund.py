@@ -20,7 +20,7 @@ def test_an_operator_starts_a_refund_and_watches_live_how_a_reviewer_approves_it
     mine.get_by_label("Order number").fill("O-1042")
     mine.get_by_label("Amount in EUR").fill("12.34")
     mine.get_by_role("button", name="Start Refund").click()
-    expect(mine.locator("#run-head")).to_contain_text("Waits for approval")
+    expect(mine.locator("#run-status")).to_contain_text("Waits for approval")
     expect(mine.locator("#live")).to_have_text("Live")
     mine.evaluate("window.sameDocument = true")
     mine.get_by_role("link", name="Look and decide").click()
@@ -40,7 +40,7 @@ def test_an_operator_starts_a_refund_and_watches_live_how_a_reviewer_approves_it
     theirs.get_by_role("button", name="Approve: Refund €12.34 on order O-1042").click()
     expect(theirs.get_by_text("Approved. It runs exactly as it was shown.")).to_be_visible()
 
-    expect(mine.locator("#run-head")).to_contain_text("Succeeded")
+    expect(mine.locator("#run-status")).to_contain_text("Succeeded")
     expect(mine.locator("#run-head")).to_contain_text("12.34 EUR of order O-1042 were paid back.")
     expect(mine.locator("#timeline")).to_contain_text("The run succeeded")
     assert mine.evaluate("window.sameDocument") is True  # live: no reload
