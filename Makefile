@@ -64,10 +64,10 @@ e2e: need-python need-chromium ## Run the browser tests with the system's Chromi
 	@python3 scripts/install.py requirements-e2e.lock
 	@CHROMIUM=$(CHROMIUM) $(PY) -m pytest tests/e2e --output=artifacts/e2e --screenshot=only-on-failure $(ARGS)
 
-bench: need-python ## Run the benchmarks beside their peers; ARGS=name for one of them
-	@python3 scripts/install.py requirements-dev.lock
+bench: need-python need-chromium ## Run the benchmarks beside their peers; ARGS=name for one of them
+	@python3 scripts/install.py requirements-e2e.lock
 	@python3 scripts/install.py bench/requirements.lock
-	@$(PY) scripts/with_servers.py $(PY) -m bench $(ARGS)
+	@CHROMIUM=$(CHROMIUM) $(PY) scripts/with_servers.py $(PY) -m bench $(ARGS)
 
 lock: need-python ## Resolve requirements*.in again into hashed lock files (a developer's command)
 	@python3 scripts/install.py requirements-dev.lock

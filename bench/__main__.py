@@ -17,6 +17,15 @@ from bench.durable import (
     recovery_dbos_1000,
     wal_per_turn,
 )
+from bench.face import (
+    commit_to_dom,
+    fanout_200,
+    first_screen_10k,
+    list_pages,
+    paint_10k,
+    row_render,
+    watcher_rss,
+)
 from bench.report import Result, line, page
 from bench.turns import cost_flatness_5000, loop_efficiency, queries_per_turn
 from bench.waiting import approve_history_flatness, approve_to_running_celery, embedded_approve_to_running
@@ -34,6 +43,13 @@ BENCHES: dict[str, Callable[[int, int], Iterator[Result]]] = {
     "approve_history_flatness": approve_history_flatness,
     "embedded_approve_to_running": embedded_approve_to_running,
     "recovery_dbos_1000": recovery_dbos_1000,
+    "commit_to_dom": commit_to_dom,
+    "paint_10k": paint_10k,
+    "fanout_200": fanout_200,
+    "first_screen_10k": first_screen_10k,
+    "row_render": row_render,
+    "watcher_rss": watcher_rss,
+    "list_pages": list_pages,
 }
 WINDOWS = 1100  # turns of `cost_flatness_5000`, whose two windows of 500 must not overlap
 SHORT = 50

@@ -113,3 +113,20 @@ def _call_of(draft: Draft, turn: int, ordinal: int, number: int, clock: int) -> 
         observation=digest(shown), evidence=[f"call:{turn}.{ordinal}"] if went == "ok" else [],
     )  # fmt: skip
     yield ended, {"actor": "tool", "payload": shown}
+
+
+def asking_run() -> Run:
+    """A run of the demo's messenger that waits for an approval, made by a real shift of a worker in this process."""
+    from django.contrib.auth.models import User
+
+    from runs.actions.runs import start_run
+    from runs.models import Agent, Run
+    from runs.runner import advance
+
+    run = start_run(
+        starter=User.objects.get(username="operator"), agent_version=Agent.objects.get(slug="messenger").current,
+        goal="Tell the customer.", inputs={"order_id": "O-1042", "text": "On its way."}, facts={"customer": "C-7"},
+    )  # fmt: skip
+    while Run.objects.get(pk=run.pk).status != "waiting_approval":
+        advance(run.pk)
+    return Run.objects.get(pk=run.pk)
