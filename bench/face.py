@@ -59,7 +59,6 @@ def commit_to_dom(turns: int, rounds: int) -> Iterator[Result]:
                 peer.append(median(watching.delays(watching.sent(_redis(), samples), crowd.frames[0])))
     yield result(
         "commit_to_dom", "postgresql", what="p50", unit="ms", ours=ours, peer=peer, goal=5, stretch=3.5,
-        against=("channels",),
     )  # fmt: skip
 
 
@@ -102,7 +101,6 @@ def fanout_200(turns: int, rounds: int) -> Iterator[Result]:
                 peer.append(_last(watching.sent(_redis(), samples), crowd))
     yield result(
         "fanout_200", "postgresql", what=f"the last of {size}", unit="ms", ours=ours, peer=peer, goal=1.5, stretch=1.1,
-        against=("channels",),
     )  # fmt: skip
 
 
@@ -128,7 +126,7 @@ def watcher_rss(turns: int, rounds: int) -> Iterator[Result]:
             peer.append(_grown({"uri": url}, size, pid))
     yield result(
         "watcher_rss", "postgresql", what=f"{size} watchers", unit="KiB each", ours=ours, peer=peer, goal=3,
-        stretch=1.5, against=("channels",),
+        stretch=1.5,
     )  # fmt: skip
 
 

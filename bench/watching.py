@@ -127,12 +127,14 @@ class Crowd:
         async with gate:
             socket = await connect(**self.how, proxy=None, open_timeout=60, compression=None)
         self.open += 1
-        with suppress(ConnectionClosed):
+        try:
             async for text in socket:
                 now = time.time()
-                frame = json.loads(text)
-                if "html" in frame:
+                if "html" in json.loads(text):
                     self.frames[number].append(now)
+        finally:
+            with suppress(ConnectionClosed):
+                await socket.close()
 
 
 def delays(began: list[float], heard: list[float]) -> list[float]:

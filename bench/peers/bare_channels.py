@@ -11,32 +11,26 @@ import sys
 import time
 from typing import Any
 
-from channels.generic.websocket import AsyncWebsocketConsumer
-from channels_redis.pubsub import RedisPubSubChannelLayer
+from django.conf import settings
+
+REDIS = os.environ.get("BARE_REDIS", "redis://127.0.0.1:6379")
+LAYER = {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS]}}
+settings.configure(CHANNEL_LAYERS={"default": LAYER})
+
+from channels.generic.websocket import AsyncWebsocketConsumer  # noqa: E402  # reads the settings
+from channels.layers import get_channel_layer  # noqa: E402
 
 GROUP, TEXT = "bare", json.dumps({"html": "x" * 700})
-LAYER = RedisPubSubChannelLayer(hosts=[os.environ.get("BARE_REDIS", "redis://127.0.0.1:6379")])
 
 
 class Bare(AsyncWebsocketConsumer):
     """Everything that is sent, to everybody."""
 
-    async def connect(self) -> None:
-        """Join, say nothing."""
-        self.channel_layer = LAYER
-        self.channel_name = await LAYER.new_channel()
-        await LAYER.group_add(GROUP, self.channel_name)
-        await self.accept()
-        self.reader = asyncio.create_task(self._read())
+    groups = [GROUP]
 
-    async def _read(self) -> None:
-        while True:
-            message = await LAYER.receive(self.channel_name)
-            await self.send(text_data=message["text"])
-
-    async def disconnect(self, code: int) -> None:
-        """Leave."""
-        self.reader.cancel()
+    async def news(self, message: dict[str, Any]) -> None:
+        """Pass it on."""
+        await self.send(text_data=message["text"])
 
 
 consumer = Bare.as_asgi()
@@ -54,9 +48,10 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def _send(count: int) -> None:
+    layer: Any = get_channel_layer()
     for _ in range(count):
         print(time.time(), flush=True)
-        await LAYER.group_send(GROUP, {"type": "news", "text": TEXT})
+        await layer.group_send(GROUP, {"type": "news", "text": TEXT})
         await asyncio.sleep(0.25)
 
 

@@ -112,7 +112,8 @@ def test_pages_cost_the_same_number_of_queries_whatever_they_show(asked: Story) 
         client.get(path)
         with counted() as queries:
             assert client.get(path).status_code == 200
-        return len(queries)
+        # How often the server is asked for the time depends on how long ago it was.
+        return sum("clock_timestamp" not in query["sql"] for query in queries)
 
     few = {path: cost(path) for path in ("/", "/runs", asked.page)}
     for _ in range(3):
