@@ -54,7 +54,10 @@ BENCHES: dict[str, Callable[[int, int], Iterator[Result]]] = {
 WINDOWS = 1100  # turns of `cost_flatness_5000`, whose two windows of 500 must not overlap
 SHORT = 50
 # Not in a short look: too long, the same programs as another one's, or run by a test.
-NOT_SHORT = {"cost_flatness_5000", "durable_turns_langgraph_pg_200", "approve_history_flatness", "queries_per_turn"}
+NOT_SHORT = {
+    "cost_flatness_5000", "durable_turns_langgraph_pg_200", "approve_history_flatness", "queries_per_turn", "paint_10k",
+    "fanout_200", "watcher_rss", "first_screen_10k",
+}  # fmt: skip
 
 
 def main() -> None:

@@ -1,17 +1,20 @@
 """Sockets: check the right to see, send what is newer than the viewer has, look again on a nudge.
 
-A nudge carries no truth: every frame is read from the database and rendered for its viewer. A lost nudge costs one
-poll. Session and rights are read again before each look, so a person who is signed out or loses their group is cut off
-within one poll.
+A nudge carries no truth: every frame is read from the database. A lost nudge costs one poll. Session and rights are
+read again before each look, at most once a second, so a person who is signed out or loses their group is cut off within
+one poll. What several watchers of a run would be sent alike is read and rendered once.
 """
 
 import asyncio
 import json
 import logging
 import re
+import threading
 import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
@@ -24,6 +27,7 @@ from django.template.loader import render_to_string
 from runs import notify
 from runs.engine.canonical import digest
 from runs.journal.lease import now
+from runs.models import Run
 from runs.queries import inbox, run_list, runs
 from runs.queries.items import items_of
 from runs.queries.preferences import Preferences, chosen, from_browser
@@ -34,6 +38,7 @@ from runs.queries.viewer import Viewer
 
 log = logging.getLogger(__name__)
 POLL = 5.0
+TRUST = 1.0  # seconds: so long are rights that were read believed, and so long may a rendered frame serve others
 SIGNED_OUT, NO_RIGHT, ABSENT = 4401, 4403, 4404
 Frame = dict[str, Any]
 ITEM = re.compile(r"(?:approval|question|stop)-[0-9]{1,18}|unknown(?:-[0-9]{1,18}){3}")
@@ -46,6 +51,35 @@ class Closed(Exception):
         """4401 signed out, 4403 no right any more, 4404 nothing to see."""
         super().__init__(str(code))
         self.code = code
+
+
+Made = TypeVar("Made")
+
+
+class Shared:
+    """What was made a moment ago for somebody else, by a key that says everything it depends on."""
+
+    def __init__(self, most: int = 64) -> None:
+        """At most so many are kept."""
+        self.most = most
+        self.made: OrderedDict[Hashable, tuple[float, Any]] = OrderedDict()
+        self.lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """It, or what `make` gives now."""
+        with self.lock:
+            at, value = self.made.get(key, (float("-inf"), None))
+            if time.monotonic() - at > TRUST:
+                value = make()
+                self.made[key] = time.monotonic(), value
+                self.made.move_to_end(key)
+                while len(self.made) > self.most:
+                    self.made.popitem(last=False)
+            made: Made = value
+            return made
+
+
+shared = Shared()
 
 
 class Watcher(AsyncWebsocketConsumer):
@@ -63,6 +97,8 @@ class Watcher(AsyncWebsocketConsumer):
         self.begin()
         self.preferences = Preferences()
         self.frame: Shell | None = None
+        self.trusted: tuple[float, Viewer] | None = None
+        self.nudged: Any = None
         self.counts: dict[str, int] | None = None  # of a page that has just counted itself
         # Rights stand before the accept in time, but the code of a refusal reaches a browser only after it.
         try:
@@ -99,8 +135,9 @@ class Watcher(AsyncWebsocketConsumer):
 
     async def news(self, message: dict[str, Any]) -> None:
         """A nudge; one that only the inbox needs changes nothing but the frame on other pages."""
-        to = message.get("to", self.group)
+        to, self.nudged = message.get("to", self.group), message.get("id")
         await self.look(page=to == self.group, around=to == notify.INBOX)
+        self.nudged = None
 
     async def _poll(self) -> None:
         while True:
@@ -129,7 +166,9 @@ class Watcher(AsyncWebsocketConsumer):
             await self.send(text_data=json.dumps(frame))
 
     def viewer(self, first: bool = False) -> Viewer:
-        """Who is looking, by the session as it stands now."""
+        """Who is looking, by the session as it stands now, or stood a moment ago."""
+        if self.trusted and not first and time.monotonic() - self.trusted[0] < TRUST:
+            return self.trusted[1]
         request = HttpRequest()
         request.session = SessionStore(self.session_key)
         person = get_user(request)
@@ -138,6 +177,7 @@ class Watcher(AsyncWebsocketConsumer):
         viewer = Viewer.of(person)
         if not viewer.may("see"):
             raise Closed(ABSENT if first else NO_RIGHT)
+        self.trusted = time.monotonic(), viewer
         return viewer
 
     def meet(self) -> None:
@@ -189,22 +229,38 @@ class RunWatcher(Watcher):
 
     def frames(self) -> tuple[list[Frame], bool]:
         """Cards newer than `upto`, at most a batch; then the head, if it stands differently."""
-        viewer, run = self.viewer(), runs.find_run(self.run_id)
+        viewer, run = self.viewer(), self._run()
         if run is None:
             raise Closed(ABSENT)
-        found: list[Frame] = []
-        more = False
+        alike = (run.pk, run.seq, run.status, self.preferences.language, self.preferences.zone, viewer.groups)
         common = {"run": run, "viewer": viewer, "oob": True}
         if self.with_cards and run.seq > self.upto:
-            cards = timeline(run, after=self.upto, limit=BATCH)
-            self.upto, more = cards.upto, cards.more
-            parts = {"added": [c for c in cards.cards if c.new], "changed": [c for c in cards.cards if not c.new]}
-            found.append({"upto": cards.upto, "html": render_to_string("run/cards.html#frame", common | parts)})
-        if not more and self.standing != (run.seq, run.status):
-            self.standing = (run.seq, run.status)
-            head = {"head": runs.head(run, viewer)}
-            found.append({"html": render_to_string("run/head.html#standing", common | head)})
-        return found, more
+            after = self.upto
+            self.upto, html = shared.get(("cards", after, *alike), lambda: cards_after(after, common))
+            return [{"upto": self.upto, "html": html}], True  # seen before the head is made
+        if self.standing == (run.seq, run.status):
+            return [], False
+        self.standing = (run.seq, run.status)
+        return [{"html": shared.get(("standing", *alike), lambda: standing(common))}], False
+
+    def _run(self) -> Run | None:
+        """The run as it stands; for all that one nudge reached it is read once."""
+        if self.nudged is None:
+            return runs.find_run(self.run_id)
+        return shared.get(("run", self.run_id, self.nudged), lambda: runs.find_run(self.run_id))
+
+
+def cards_after(after: int, common: dict[str, Any]) -> tuple[int, str]:
+    """Cards of a run that are newer than event `after`: up to where, and their HTML."""
+    cards = timeline(common["run"], after=after, limit=BATCH)
+    parts = {"added": [c for c in cards.cards if c.new], "changed": [c for c in cards.cards if not c.new]}
+    return cards.upto, render_to_string("run/cards.html#frame", common | parts)
+
+
+def standing(common: dict[str, Any]) -> str:
+    """Everything around the cards of a run."""
+    head = runs.head(common["run"], common["viewer"])
+    return render_to_string("run/head.html#standing", common | {"head": head})
 
 
 class ShellWatcher(Watcher):

@@ -7,6 +7,7 @@ delay what was committed: the sweep finds the run.
 import asyncio
 import logging
 import threading
+from uuid import uuid4
 
 from celery import current_app
 from channels.layers import get_channel_layer
@@ -73,7 +74,7 @@ async def _tell(to: str, news: tuple[int, int] | None) -> None:
     layer = get_channel_layer()
     try:
         while news is not None:
-            message = {"type": "news", "to": to, "run": news[0], "seq": news[1]}
+            message = {"type": "news", "to": to, "run": news[0], "seq": news[1], "id": uuid4().hex}
             await asyncio.wait_for(layer.group_send(to, message), 5)
             await asyncio.sleep(GAP)
             with _lock:  # looked at and let go in one step, or news in between would wait for ever

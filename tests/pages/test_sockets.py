@@ -175,6 +175,7 @@ async def test_who_loses_the_right_is_cut_off_at_the_next_look(played: Story, wh
                 someone.groups.clear()
 
         await in_thread(lose)()
+        await asyncio.sleep(consumers.TRUST)
         layer = get_channel_layer()
         assert layer is not None
         await layer.group_send(notify.group(played.run.pk), {"type": "news", "run": played.run.pk, "seq": 0})
