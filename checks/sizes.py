@@ -11,16 +11,17 @@ from checks.files import CODE, parsed, python_files
 
 FUNCTION, MODULE = 40, 400
 SPINE = ("runs/engine", "runs/journal", "runs/runner", "runs/actions", "runs/models")
-# What watches over processes and over the record as a whole, what admins set for later (policies, groups), how pages
-# look, and one act on many runs, which does each through the acts that are counted: no run moves by it.
+# What watches over processes and over the record as a whole, what admins set for later (policies, groups, prices), how
+# pages look, and one act on many runs, which does each through the acts that are counted: no run moves by it.
 BESIDE = (
     "runs/models/health.py", "runs/models/record.py", "runs/actions/safe_mode.py",
     "runs/models/preferences.py", "runs/actions/preferences.py",
     "runs/models/bulk.py", "runs/actions/bulk.py",
     "runs/models/views.py", "runs/actions/views.py",
     "runs/models/access.py", "runs/actions/people.py", "runs/actions/policies.py",
+    "runs/models/catalogue.py", "runs/actions/catalogue.py",
 )  # fmt: skip
-SPINE_GOAL, SPINE_LIMIT = 2500, 3225
+SPINE_GOAL, SPINE_LIMIT = 2500, 3385
 EMPTY = {
     tokenize.COMMENT,
     tokenize.NL,

@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 
 from runs.audit import outside
-from runs.audit.checkpoints import Line, policy_digest
+from runs.audit.checkpoints import Line, policy_digest, row_digest
 from runs.engine.canonical import canonical, digest
 from runs.journal.verify import snapshot, verify
-from runs.models import AgentVersion, Checkpoint, Event, Policy, Run
+from runs.models import AgentVersion, Budget, Checkpoint, Event, ModelEntry, Policy, Run
 
 Head = tuple[int, int, str, int]  # run, seq, hash, number of the checkpoint that covers it
 
@@ -40,6 +40,7 @@ class Record:
                 for uid, run, seq, head in line.said.get("runs", []):
                     self.heads[uid] = run, seq, head, line.number
             yield from _configuration_faults(told)
+            yield from _row_faults(told)
 
     def _outside_faults(self, path: Path) -> Iterator[str]:
         before: Line | None = None
@@ -153,3 +154,17 @@ def _configuration_faults(told: Iterable[Line]) -> Iterator[str]:
         elif wanted is not None and digest(canonical(version.definition)) != wanted:
             yield f"agent {version}: is not what it was"
     yield from (f"agent {slug} v{number}: is gone" for slug, number in sorted(agents))
+
+
+def _row_faults(told: Iterable[Line]) -> Iterator[str]:
+    """Entries of the catalogue and budgets against their digests in checkpoints."""
+    lines = list(told)
+    for name, rows in (("models", ModelEntry.objects), ("budgets", Budget.objects)):
+        wanted = {pk: made for line in lines for pk, made in line.said.get(name, [])}
+        for row in rows.order_by("pk"):
+            found = wanted.pop(row.pk, None)
+            if found is None and row.checkpoint is not None:
+                yield f"{row}: no checkpoint covers it, and it should"
+            elif found is not None and row_digest(row) != found:
+                yield f"{row}: is not what it was"
+        yield from (f"{name} {pk}: is gone" for pk in sorted(wanted))

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import F, Model, OuterRef, Subquery
 
 from runs.engine.canonical import canonical, compact, digest
 from runs.engine.frozen import Frozen
@@ -18,7 +18,7 @@ from runs.engine.limits import SECOND
 from runs.engine.machines import RUN_ENDS
 from runs.journal.chain import sha
 from runs.journal.lease import now
-from runs.models import AgentVersion, Checkpoint, Head, Policy, Run
+from runs.models import AgentVersion, Budget, Checkpoint, Head, ModelEntry, Policy, Run
 from runs.rights import GROUPS
 
 DOMAIN = "agentops/checkpoint/v1"
@@ -139,6 +139,10 @@ def configuration(number: int) -> Content:
     if versions:
         content["agents"] = [[row.agent.slug, row.number, digest(canonical(row.definition))] for row in versions]
         AgentVersion.objects.filter(pk__in=[row.pk for row in versions]).update(checkpoint=number)
+    for name, found in (("models", ModelEntry.objects), ("budgets", Budget.objects)):
+        if rows := list(found.filter(checkpoint=None).order_by("pk")):
+            content[name] = [[row.pk, row_digest(row)] for row in rows]
+            found.filter(pk__in=[row.pk for row in rows]).update(checkpoint=number)
     people = _people()
     content["people"] = digest(canonical(people))
     if content["people"] != people_covered():
@@ -161,6 +165,12 @@ def _people() -> list[list[Any]]:
     for pk, group in rows.values_list("pk", "groups__name"):
         found.setdefault(pk, []).append(group)
     return [[pk, groups] for pk, groups in found.items()]
+
+
+def row_digest(row: Model) -> str:
+    """Digest of everything that an entry of the catalogue or a budget says."""
+    said = {f.attname: getattr(row, f.attname) for f in row._meta.concrete_fields if f.attname != "checkpoint"}
+    return digest(canonical(said))
 
 
 def policy_digest(row: Policy) -> str:

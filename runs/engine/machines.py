@@ -10,6 +10,10 @@ STOP_REASONS: dict[str, tuple[str, str]] = {
     "turns": ("budget_exhausted", "Raise the limit of turns, or end the run as failed."),
     "calls": ("budget_exhausted", "Raise the limit of calls, or end the run as failed."),
     "time": ("budget_exhausted", "Raise the limit of active time, or end the run as failed."),
+    "budget": (
+        "budget_exhausted",
+        "Raise the budget that is named, or let its day pass, then resume; or end the run as failed.",
+    ),
     "repeats": ("stalled", "Leave a note that says what to do differently and resume, or end the run as failed."),
     "failures": ("stalled", "Read the failed calls, mend the cause and resume, or end the run as failed."),
     "claims": ("needs_human", "Read what the finish lacked, leave a note and resume, or end the run as failed."),

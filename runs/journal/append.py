@@ -17,7 +17,7 @@ from runs.engine.frozen import Frozen
 from runs.engine.limits import SECOND
 from runs.engine.next_step import Wait, next_step, status_of
 from runs.engine.state import CallState, RunState, dumps, loads, replace
-from runs.journal import rows
+from runs.journal import budgets, rows
 from runs.journal.chain import body_text, event_hash, header, sha
 from runs.journal.faultpoint import faultpoint
 from runs.models import Event, Run
@@ -64,6 +64,7 @@ class Draft:
         self.policy: int | None = None
         self.entries: list[e.Entry] = []
         self.touched: dict[tuple[int, int], CallState] = {}
+        self.money: list[budgets.Reserve | budgets.Settle] = []
 
     def add(self, fact: e.Fact, *, call: int = 0, turn: int | None = None, **header: Any) -> "Draft":
         """Add a fact about the run, or about call `call` of the open turn; `header` as in `Entry`."""
@@ -90,8 +91,8 @@ class Draft:
 def append(draft: Draft, *, release: bool = False, rest: bool = False) -> Picture:
     """Write a draft; returns the new picture. What was judged is fenced with the number of the policy it was judged by.
 
-    Raises `Stale` or `LeaseLost`, having written nothing. An empty draft with `release` parks the run; after
-    `rest` it is not due again by itself, whatever its state asks for.
+    Raises `Stale`, `LeaseLost` or `OverBudget`, having written nothing. An empty draft with `release` parks the run;
+    after `rest` it is not due again by itself, whatever its state asks for.
     """
     old, state = draft.picture, draft.state
     lease = None if release or state.end else old.lease_until
@@ -108,13 +109,15 @@ def append(draft: Draft, *, release: bool = False, rest: bool = False) -> Pictur
     objects = [row for call, _ in calls for row in rows.objects_of(call, draft.entries)]
     rare = [x for x in draft.entries if rows.is_rare(x, draft.touched)]
     faultpoint("before_append")
-    several = rare or connection.vendor == "sqlite" or connection.in_atomic_block
+    several = rare or draft.money or connection.vendor == "sqlite" or connection.in_atomic_block
     with transaction.atomic() if several else nullcontext():
         if not _written(old, run, events, calls, objects, draft.policy):
             raise _why_refused(old, draft.policy)
         faultpoint("in_append")
         for entry in rare:
             rows.write_rare(old.run, entry)
+        if draft.money:
+            budgets.write(old.run, state, draft.money)
         news = bool(rare) or status != "running"
         transaction.on_commit(lambda: notify.appended(old.run, seq, wake=due == 0, inbox=news))
     faultpoint("after_append")

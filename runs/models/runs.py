@@ -27,6 +27,7 @@ class Run(models.Model):
     inputs = models.JSONField(default=dict)
     facts = models.JSONField(default=dict)
     request_key = models.CharField(max_length=64, null=True)
+    model = models.CharField(max_length=120, null=True)  # as chosen at the start; null: the agent version's
     started_at = models.BigIntegerField()
     status = models.CharField(max_length=20, default="queued")
     state = models.TextField()
@@ -60,8 +61,9 @@ class Run(models.Model):
 
     @property
     def opening(self) -> dict[str, Any]:
-        """Goal, inputs and facts as the columns have them; the first event's payload must say the same."""
-        return {"goal": self.goal, "inputs": self.inputs, "facts": self.facts}
+        """Goal, inputs, facts and a chosen model as the columns have them; the first event's payload says the same."""
+        chosen = {"model": self.model} if self.model else {}
+        return {"goal": self.goal, "inputs": self.inputs, "facts": self.facts, **chosen}
 
     @property
     def picture(self) -> RunState:

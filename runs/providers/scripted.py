@@ -18,7 +18,9 @@ Script = Callable[[list[Message]], Any]
 
 
 class Scripted:
-    """Answers of ``scripted:<name>``."""
+    """Answers of ``scripted:<name>``. Nothing is sent to anybody, so nobody bills it."""
+
+    billed = False
 
     def __init__(self, scripts: Mapping[str, Script]) -> None:
         """`scripts`: name -> function over messages."""

@@ -40,7 +40,8 @@ SERIES = (
 GROUP = {status: status for status in RUN_ENDS} | dict.fromkeys(RUN_STOPS, "stopped") | dict.fromkeys(RUN_OPEN, GOING)
 REASONS: dict[str, Any] = {
     "turns": gettext_lazy("limit of turns"), "calls": gettext_lazy("limit of calls"),
-    "time": gettext_lazy("limit of time"), "repeats": gettext_lazy("repeats itself"),
+    "time": gettext_lazy("limit of time"), "budget": gettext_lazy("budget used up"),
+    "repeats": gettext_lazy("repeats itself"),
     "failures": gettext_lazy("failures in a row"), "claims": gettext_lazy("finish not accepted"),
     "refusals": gettext_lazy("refused by people"), "refused": gettext_lazy("provider refused"),
     "auth": gettext_lazy("provider's key"), "model": gettext_lazy("no usable answer"),

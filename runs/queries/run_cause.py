@@ -23,6 +23,7 @@ STOPPED: dict[str, Any] = {
     "turns": gettext_lazy("All turns are used: {turns} of {most_turns}. Extend or end it."),
     "calls": gettext_lazy("All calls are used: {calls} of {most_calls}. Extend or end it."),
     "time": gettext_lazy("The limit of active time is used up. Extend or end it."),
+    "budget": gettext_lazy("A budget is used up. Raise it or end the run."),
     "repeats": gettext_lazy("It repeated itself without progress."),
     "failures": gettext_lazy("Too many calls failed in a row."),
     "claims": gettext_lazy("It claimed to have finished, and the evidence was missing."),

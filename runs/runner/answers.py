@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from django.db import transaction
@@ -13,7 +14,7 @@ from runs.engine import events as e
 from runs.engine.canonical import digest, storable, to_json
 from runs.engine.limits import SECOND
 from runs.engine.toolspec import InvalidArguments, ToolSpec
-from runs.journal import gate
+from runs.journal import budgets, gate
 from runs.journal.append import Draft, append
 from runs.journal.integrity import Tampered, opening, picture_of, plain
 from runs.journal.lease import now
@@ -42,6 +43,16 @@ def record_answer(draft: Draft, flight: Flight, labels: set[str], tools: list[st
         _failed(draft, flight.ms, reason, payload=to_json(result.blocks))
     else:
         _answered(draft, flight.ms, result, found, tools)
+
+
+def settle(draft: Draft, result: Answer | ProviderError) -> None:
+    """Draft what a request came to; one of which nobody can tell whether it was billed keeps its reservation."""
+    if result.usage is None and getattr(result, "kind", None) is None:
+        return
+    usage = asdict(result.usage) if result.usage else {}
+    ask = draft.state.ask
+    assert ask is not None, "only an open request is settled"
+    draft.money.append(budgets.Settle(draft.state.turn, ask.attempt, usage))
 
 
 def _failed(draft: Draft, ms: int, reason: str, payload: str | None = None, retry_after: float = 0.0) -> None:

@@ -25,13 +25,14 @@ from runs.engine.messages import Vanished
 from runs.engine.next_step import AskModel, Probe, Record, Start, Stop, Wait, next_step, stop_entry
 from runs.engine.state import UnreadableState
 from runs.engine.toolspec import Effect
-from runs.journal import gate, lease
+from runs.journal import budgets, gate, lease
 from runs.journal.append import Draft, LeaseLost, Picture, Stale, append
 from runs.journal.faultpoint import faultpoint
 from runs.journal.integrity import Tampered, check_head, plain, stop_run
 from runs.journal.rows import RowMoved
 from runs.models import Run
 from runs.providers import UnknownModel, provider_for
+from runs.providers.base import Request
 from runs.runner import answers
 from runs.runner.flights import Flight, ask_flight, call_flight
 from runs.runner.transcript import Transcript
@@ -117,7 +118,10 @@ class Runner:
         definition = run.agent_version.definition
         self.picture = picture
         self.tools = [name for name in definition["tools"] if name in catalog().tools]
-        self.provider = provider_for(definition["model"], catalog().scripts, settings.AGENTOPS_MODELS)
+        self.model: str = opening.get("model") or definition["model"]
+        self.provider = provider_for(self.model, catalog().scripts, settings.AGENTOPS_MODELS)
+        self.agent = run.agent_version.agent_id
+        self.over: Stop | None = None
         specs = [*(catalog().tools[name].spec for name in self.tools), *HOST_TOOLS.values()]
         listed = [{"name": s.name, "description": s.description, "input_schema": s.schema} for s in specs]
         self.transcript = Transcript(run, opening, listed)
@@ -140,6 +144,9 @@ class Runner:
         try:
             if draft.entries or parked:
                 self._append(draft, release=parked)
+        except budgets.OverBudget as over:
+            self.over = Stop("budget", str(over))
+            return True
         except Stale:
             gate.current_policy(fresh=True)
             self._reload()
@@ -184,6 +191,10 @@ class Runner:
                 case AskModel() as ask:
                     if not launches and self._shift_over():
                         return []
+                    if self.over:
+                        draft.put(stop_entry(draft.state, self.over))
+                        self.over = None
+                        continue
                     launches.append(self._ask(draft, ask))
                 case Start(ordinals):
                     launches += [f for o in ordinals if (f := self._start(draft, o))]
@@ -206,6 +217,10 @@ class Runner:
                 tools = self.transcript.tools_digest
                 draft.add(e.SegmentStarted(state.segment + 1, reason, state.segment_bytes, tools))
             draft.add(e.ModelAsked(1, len(payload.encode()), deadline), turn=state.turn + 1, payload=payload)
+        if getattr(self.provider, "billed", True):
+            size = draft.state.segment_bytes + self.transcript.overhead
+            known = self.model, self.agent, size, Request.max_tokens
+            draft.money.append(budgets.reserve(draft.state, draft.now, *known))
         return ask_flight(self.provider, self.transcript.request, ASK_SECONDS)
 
     def _start(self, draft: Draft, ordinal: int) -> Flight | None:
@@ -262,6 +277,8 @@ class Runner:
     def _record(self, draft: Draft, flight: Flight) -> None:
         if flight.how == "ask":
             if draft.state.ask and not draft.state.ask.why:
+                if getattr(self.provider, "billed", True):
+                    answers.settle(draft, flight.result)
                 answers.record_answer(draft, flight, self.transcript.labels, self.tools)
             return
         record = answers.record_outcome if flight.how == "run" else answers.record_probe

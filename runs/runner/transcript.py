@@ -67,12 +67,18 @@ class Transcript:
             return first
         return first + messages.projection(state, self._recent()) + messages.as_text(said)
 
+    @property
+    def overhead(self) -> int:
+        """Bytes of every request beside the conversation: instructions and tools."""
+        return len(json.dumps([self.run.agent_version.definition["instructions"], messages.PREAMBLE, self.tools]))
+
     def request(self) -> Request:
         """The request as it would go out now; a copy, which a provider may do with as it likes."""
         definition = self.run.agent_version.definition
         system = f"{definition['instructions']}\n\n{messages.PREAMBLE}"
         tools, said = json.loads(json.dumps([self.tools, self.messages]))
-        return Request(model=definition["model"], system=system, tools=tools, messages=said)
+        model = self.opening.get("model") or definition["model"]
+        return Request(model=model, system=system, tools=tools, messages=said)
 
     @property
     def tools_digest(self) -> str:

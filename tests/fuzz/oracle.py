@@ -33,8 +33,9 @@ UNSEEN_MOVES = {
     ("call", "ready", "expired"),  # what was approved in time does not expire: no rule of today asks for it
     ("approval", "approved", "expired"),
 }
-# The scripts do not know a key that is refused, nothing here is restored or uninstalled, and `error` is a bug of ours.
-UNSEEN_REASONS = {"auth", "restored", "unreadable", "error"}
+# The scripts do not know a key that is refused and cost nothing; nothing here is restored or uninstalled; `error` is a
+# bug of ours.
+UNSEEN_REASONS = {"auth", "budget", "restored", "unreadable", "error"}
 # Both winners of each race, as (name, how it is told); those that are moves of a table stand there already.
 RACES = (
     "approve 200", "approve 409", "approve 410", "approve 412", "approve 403", "reject 200", "reject 409", "edit 200",

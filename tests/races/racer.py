@@ -28,14 +28,30 @@ from django.db import connection  # noqa: E402
 
 from runs.actions import approvals, policies, runs  # noqa: E402
 from runs.actions.acting import Refused  # noqa: E402
+from runs.actions.catalogue import set_budget  # noqa: E402
 from runs.catalog import catalog  # noqa: E402
-from runs.journal import gate, lease  # noqa: E402
+from runs.engine.events import ModelAsked, SegmentStarted  # noqa: E402
+from runs.journal import budgets, gate, lease  # noqa: E402
+from runs.journal.append import Draft, Picture, append  # noqa: E402
 from runs.journal.verify import verify  # noqa: E402
-from runs.models import Agent, AgentVersion, Approval, Call, Decision, Event, Policy, Run  # noqa: E402
+from runs.models import (  # noqa: E402
+    Account,
+    Agent,
+    AgentVersion,
+    Approval,
+    Call,
+    Decision,
+    Event,
+    ModelEntry,
+    Policy,
+    Run,
+    Spend,
+)
 from runs.runner import advance  # noqa: E402
 from runs.sweep import Sweeper  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
+RACED = "anthropic:raced"
 _people: dict[str, User] = {}
 
 
@@ -145,6 +161,38 @@ def drain() -> None:
             advance(run)
 
 
+def budget(requests: int) -> dict[str, int]:
+    """Let the agent ask so many times more today, and half a time; what each request reserves, and what is used."""
+    made = {"prices": {"input": 4_000_000, "output": 20_000_000}, "reason": "a race", "at": lease.now()}
+    ModelEntry.objects.get_or_create(name=RACED, number=1, defaults=made)
+    agent = Agent.objects.get(slug="once").pk
+    used = Account.objects.filter(scope="agent", key=agent, day=lease.now() // budgets.DAY).first()
+    before, each = used.used if used else 0, (10 + budgets.SLACK) * 4 + 100 * 20
+    set_budget(person("admin"), "agent", agent, before + each * requests + each // 2, "a race")
+    return {"agent": agent, "before": before, "each": each}
+
+
+def ask(run: int, agent: int) -> str:
+    """Take the lease and ask the model at a price, as a worker does before the request goes out: what came of it."""
+    claimed = lease.claim(run)
+    assert claimed is not None
+    draft = Draft(Picture.of(claimed[0], mine=True), lease.now())
+    draft.add(SegmentStarted(1, "start", 0, "t"))
+    draft.add(ModelAsked(1, 10, 0), turn=1, payload='[{"text": "Goal", "type": "text"}]')
+    draft.money.append(budgets.reserve(draft.state, draft.now, RACED, agent, 10, 100))
+    try:
+        append(draft)
+    except budgets.OverBudget as over:
+        return str(over)
+    return "asked"
+
+
+def spent(agent: int, runs: list[int]) -> dict[str, int]:
+    """What the agent's account says, and how many of the runs have a reservation."""
+    account = Account.objects.get(scope="agent", key=agent, day=lease.now() // budgets.DAY)
+    return {"used": account.used, "reserved": Spend.objects.filter(run__in=runs).count()}
+
+
 # --- looking ----------------------------------------------------------------------------------------------------------
 def witness(run: int) -> dict[str, Any]:
     """What the database holds about a run, and what is wrong with its record."""
@@ -188,6 +236,9 @@ JOBS = {
         witness,
         runs_with,
         fresh,
+        budget,
+        ask,
+        spent,
     )
 }
 

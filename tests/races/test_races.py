@@ -114,6 +114,26 @@ def test_a_form_that_is_sent_again_and_again_starts_one_run(on: Course) -> None:
     on.report("one form token", SHARE, winners, began, posts=4 * SHARE)
 
 
+# --- workers against workers ------------------------------------------------------------------------------------------
+def test_of_twenty_workers_who_ask_at_once_three_get_the_last_dollars_of_a_budget_for_three(on: Course) -> None:
+    began, winners, places = time.monotonic(), Counter[str](), Counter[int]()
+    rounds = max(4, SHARE // 4)
+    for n in range(rounds):
+        runs = [on.one("started", goal=f"budget {n}.{k}") for k in range(RACERS)]
+        told = on.one("budget", requests=3)
+        answers = on.race(*(job("ask", run=run, agent=told["agent"]) for run in runs))
+        assert [answer.status for answer in answers] == [200] * RACERS, answers
+        said = [str(answer["result"]) for answer in answers]
+        assert said.count("asked") == 3, said
+        assert all("the budget of agent" in one for one in said if one != "asked")
+        found = on.one("spent", agent=told["agent"], runs=runs)
+        assert found == {"used": told["before"] + 3 * told["each"], "reserved": 3}
+        places.update(k for k, one in enumerate(said) if one == "asked")
+        winners.update(["asked"] * 3 + ["refused"] * (RACERS - 3))
+    assert len(places) > 3, f"always the same few: {places}"
+    on.report("workers against a budget", rounds, winners, began, requests=rounds * RACERS)
+
+
 # --- people against time and workers ----------------------------------------------------------------------------------
 def test_a_decision_counts_only_before_the_expiry_and_the_databases_clock_says_which(on: Course) -> None:
     on.one("policy", content={"rules": [{"id": "soon", "effect": "ask", "tools": ["poke"], "expires": 1}]})

@@ -14,7 +14,8 @@ from django.db import transaction
 from runs.catalog import catalog
 from runs.engine.policy import starter_default
 from runs.journal.lease import now
-from runs.models import Agent, AgentVersion, Policy
+from runs.models import Agent, AgentVersion, ModelEntry, Policy
+from runs.providers.prices import entries
 from runs.rights import GROUPS
 
 DEMO_PEOPLE = {"operator": "operator", "reviewer": "operator", "auditor": "auditor", "admin": "admin"}
@@ -30,6 +31,7 @@ class Command(BaseCommand):
         """Seed once."""
         groups = {name: Group.objects.get_or_create(name=name)[0] for name in GROUPS}
         self._policy()
+        self._models()
         for slug, definition in catalog().agents.items():
             self._agent(slug, dict(definition))
         groups["admin"].permissions.set(Permission.objects.filter(codename__in=("view_run", "view_approval")))
@@ -50,6 +52,12 @@ class Command(BaseCommand):
         ]  # fmt: skip
         content = {"defaults": defaults, "risk": {}, "off": [], "rules": rules if "refund_order" in defaults else []}
         Policy.objects.create(number=1, content=content, current=True, reason="starter policy", at=now())
+
+    def _models(self) -> None:
+        """The first catalogue. Once there is one, prices are what admins say: a later list changes nothing."""
+        if not ModelEntry.objects.exists():
+            first = {"number": 1, "reason": "first list of prices", "at": now()}
+            ModelEntry.objects.bulk_create([ModelEntry(**entry, **first) for entry in entries()])
 
     def _agent(self, slug: str, definition: dict[str, Any]) -> None:
         """A changed definition is a new version; runs keep the one that they began with."""
