@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import Tab
 from tests.e2e.house import furnished
-from tests.pages.test_rights import ROUTES
+from tests.pages.table import ROUTES
 from tests.stack import ROOT, Stack
 
 SHOTS = ROOT / "artifacts" / "pages"

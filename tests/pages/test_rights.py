@@ -9,67 +9,11 @@ from django.urls import get_resolver
 
 from runs.actions.bulk import begin
 from runs.models import Run
+from runs.routing import websocket_urlpatterns
 from tests.pages.story import Story, browser, opened, person
+from tests.pages.table import PEOPLE, ROUTES, SOCKETS, page
+from tests.stack import ROOT
 
-PEOPLE = ("", "stranger", "auditor", "admin", "operator", "reviewer")
-ALL = {"": 302, "stranger": 404, "auditor": 200, "admin": 200, "operator": 200, "reviewer": 200}
-OPERATORS = ALL | {"auditor": 403, "admin": 403}
-NOTERS = ALL | {"admin": 403}
-ADMINS = ALL | {"auditor": 403, "operator": 403, "reviewer": 403}
-OPEN = dict.fromkeys(PEOPLE, 200)
-# By route: what GET answers (None: it is a form's target alone), what an empty POST answers to those who may.
-ROUTES: dict[str, tuple[dict[str, int] | None, dict[str, int] | None]] = {
-    "sign-in": (OPEN | dict.fromkeys(PEOPLE[1:], 302), OPEN | dict.fromkeys(PEOPLE, 422)),
-    "sign-out": (None, dict.fromkeys(PEOPLE, 302)),
-    "password": (ALL, ALL | dict.fromkeys(PEOPLE[2:], 422)),
-    "preferences": (ALL, ALL | dict.fromkeys(PEOPLE[2:], 302)),
-    "look": (None, dict.fromkeys(PEOPLE, 302)),
-    "inbox": (ALL, None),
-    "runs": (ALL, None),
-    "runs-csv": (ALL, None),
-    "runs-jsonl": (ALL, None),
-    "bulk-new": (OPERATORS, OPERATORS | {"operator": 422, "reviewer": 422}),
-    "bulk": (ALL, None),
-    "bulk-stop": (None, OPERATORS | {"operator": 302, "reviewer": 409}),
-    "new": (OPERATORS, None),
-    "new-run": (OPERATORS, OPERATORS | {"operator": 422, "reviewer": 422}),
-    "run": (ALL, None),
-    "run-csv": (ALL, None),
-    "run-jsonl": (ALL, None),
-    "next-error": (ALL | dict.fromkeys(PEOPLE[2:], 302), None),
-    "next-decision": (ALL | dict.fromkeys(PEOPLE[2:], 302), None),
-    "event": (ALL, None),
-    "attest": (ALL, ALL | dict.fromkeys(PEOPLE[2:], 422)),
-    "stopped": (ALL, None),
-    "save-view": (None, ALL | dict.fromkeys(PEOPLE[2:], 302)),
-    "drop-view": (None, ALL | dict.fromkeys(PEOPLE[2:], 404)),
-    "approval": (ALL, None),
-    "approve": (None, OPERATORS | {"operator": 422, "reviewer": 422}),
-    "reject": (None, OPERATORS | {"operator": 422, "reviewer": 422}),
-    "edit": (None, OPERATORS | {"operator": 422, "reviewer": 422}),
-    "question": (ALL, None),
-    "answer": (None, OPERATORS | {"operator": 422, "reviewer": 422}),
-    "incidents": (ALL, None),
-    "incident": (ALL, ALL | {"auditor": 403, "admin": 422, "operator": 422, "reviewer": 422}),
-    "health": (ALL, None),
-    "overview": (ALL, None),
-    "agents": (ALL, None),
-    "agent": (ALL, None),
-    "tools": (ALL, ADMINS | {"admin": 422}),
-    "tool": (ALL, ADMINS | {"admin": 422}),
-    "policies": (ALL, ADMINS | {"admin": 422}),
-    "people": (ALL, None),
-    "person": (ALL, ADMINS | {"admin": 422}),
-    "safe-mode": (ALL, ADMINS | {"admin": 422}),
-    "admin-door": ({"": 302, "stranger": 404} | dict.fromkeys(PEOPLE[2:], 403), None),
-    "run-act:note": (NOTERS, NOTERS | {"auditor": 422, "operator": 422, "reviewer": 422}),
-    "run-act:pause": (OPERATORS, None),
-    "run-act:resume": (OPERATORS, OPERATORS | {"operator": 409, "reviewer": 409}),
-    "run-act:cancel": (OPERATORS, None),
-    "run-act:extend": (OPERATORS, OPERATORS | {"operator": 422, "reviewer": 422}),
-    "run-act:give-up": (OPERATORS, OPERATORS | {"operator": 409, "reviewer": 409}),
-    "run-act:sign-off": (ADMINS, ADMINS | {"admin": 422}),
-}
 OTHERS = {"healthz"}  # needs no login; tests/infra
 
 
@@ -113,8 +57,16 @@ def addresses(asked: Story, service: Any) -> dict[str, str]:
     }  # fmt: skip
 
 
+def test_the_page_of_rights_shows_the_table() -> None:
+    assert (ROOT / "docs" / "rights.md").read_text() == page(), "write it with: python -m tests.pages.table"
+
+
 def test_every_route_has_a_row() -> None:
     assert names() - OTHERS - {"run-act"} == {name for name in ROUTES if ":" not in name}
+
+
+def test_every_socket_has_a_row() -> None:  # who gets what of it: test_sockets
+    assert {str(route.pattern).replace("<int:run_id>", "RUN") for route in websocket_urlpatterns} == set(SOCKETS)
 
 
 def test_every_person_gets_what_the_table_says(addresses: dict[str, str]) -> None:

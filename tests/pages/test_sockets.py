@@ -21,6 +21,7 @@ from agentops.asgi import application
 from runs import consumers, notify
 from runs.actions.runs import add_note, close_failed
 from tests.pages.story import Story, browser, person, seed
+from tests.pages.table import PEOPLE, SOCKETS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 in_thread = sync_to_async
@@ -107,6 +108,19 @@ async def frames(line: Line, quiet: float = 0.4, around: bool = False) -> list[d
         if ("waiting" in (frame := json.loads(message["text"]))) == around:
             found.append(frame)
     return found
+
+
+@pytest.mark.parametrize("route", SOCKETS)
+async def test_every_person_gets_what_the_table_says(played: Story, route: str) -> None:
+    seen = {}
+    for who in PEOPLE:
+        line = await in_thread(socket)("/" + route.replace("RUN", str(played.run.pk)), who)
+        assert await line.connect()
+        said = await line.receive_output(5)
+        seen[who] = said.get("code", "open")
+        if seen[who] == "open":
+            await line.hang_up()
+    assert seen == SOCKETS[route]
 
 
 @pytest.mark.parametrize(("who", "run", "code"), [("", 0, 4401), ("stranger", 0, 4404), ("auditor", 999, 4404)])
