@@ -7,11 +7,12 @@ from typing import Any
 from django.db.models import Count, Prefetch
 
 from runs.catalog import spec
+from runs.engine.costs import Cost
 from runs.engine.limits import SECOND, Limits
 from runs.engine.machines import RUN_ENDS, RUN_STOPS
 from runs.journal.lease import now
 from runs.models import Agent, AgentVersion, Policy, Run
-from runs.queries import words
+from runs.queries import costs, words
 from runs.queries.policies import SWITCH, VERDICT, risk_of
 
 DAYS, RECENT = 30, 10
@@ -59,6 +60,7 @@ class AgentRow:
     versions: int
     risks: list[str]
     outcomes: Outcomes
+    cost: Cost | None = None
 
     @property
     def risk_word(self) -> Any:
@@ -72,13 +74,14 @@ def agent_list() -> list[AgentRow]:
     newest = Prefetch("versions", AgentVersion.objects.order_by("-number"))
     found = [agent for agent in Agent.objects.prefetch_related(newest) if agent.versions.all()]
     counts: dict[int, dict[str, int]] = {}
+    spent = costs.of_agents(_since())
     recent = Run.objects.filter(started_at__gte=_since()).order_by()
     for agent_id, status, n in recent.values_list("agent_version__agent", "status").annotate(n=Count("pk")):
         counts.setdefault(agent_id, {})[status] = n
     return [
         AgentRow(
             agent, version := agent.versions.all()[0], len(agent.versions.all()), _risks(content, version),
-            Outcomes.of(counts.get(agent.pk, {})),
+            Outcomes.of(counts.get(agent.pk, {})), spent.get(agent.pk),
         )
         for agent in found
     ]  # fmt: skip

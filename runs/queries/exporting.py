@@ -38,9 +38,15 @@ def record(row: RunRow) -> dict[str, Any]:
     values = (
         run.pk, run.status, row.state.stop.reason if row.state and row.state.stop else None, run.goal,
         run.agent_version.agent.slug, run.agent_version.number, run.starter.get_username(), iso(run.started_at),
-        iso(row.last), n and n.turns, n and n.calls, n and n.tokens, None, n and n.ms, row.waited if n else None,
+        iso(row.last), n and n.turns, n and n.calls, n and n.tokens, _cost(row), n and n.ms, row.waited if n else None,
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))
+
+
+def _cost(row: RunRow) -> str | None:
+    """US dollars, exact; nothing where it is unknown or an estimate."""
+    known = row.cost is not None and row.cost.micro is not None and not row.cost.estimate
+    return f"{row.cost.micro / 1_000_000:.6f}" if known else None  # type: ignore[union-attr, operator]
 
 
 def iso(us: int) -> str:

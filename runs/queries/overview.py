@@ -14,11 +14,12 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext_lazy, pgettext
 
+from runs.engine.costs import Cost, total
 from runs.engine.limits import SECOND
 from runs.engine.machines import RUN_ENDS, RUN_OPEN, RUN_STOPS
 from runs.journal.lease import now
 from runs.models import Approval, Call, Decision, Policy, Run
-from runs.queries import charts, inbox, words
+from runs.queries import charts, costs, inbox, words
 from runs.queries.lookups import Names
 from runs.queries.policies import risk_of
 from runs.queries.viewer import Viewer
@@ -156,6 +157,7 @@ class Spent:
     runs: int
     tokens: int
     untold: int
+    cost: Cost | None = None
 
 
 @dataclass
@@ -195,6 +197,7 @@ class Overview:
     stops: list[tuple[str, int]]
     unknown: int
     spent: list[Spent] = field(default_factory=list)
+    days: list[tuple[str, Cost]] = field(default_factory=list)
 
     @property
     def runs(self) -> int:
@@ -217,6 +220,12 @@ class Overview:
         return sum(one.tokens for one in self.spent)
 
     @property
+    def cost(self) -> Cost | None:
+        """Of all runs of the range; None where none asked a model that anybody bills."""
+        told = [one.cost for one in self.spent if one.cost]
+        return total(told) if told else None
+
+    @property
     def untold(self) -> int:
         """Runs whose models told nothing."""
         return sum(one.untold for one in self.spent)
@@ -235,6 +244,7 @@ def overview(name: str) -> Overview:
     return Overview(
         wanted, counts, dict(totals), before, _decided(wanted), latency, by_bucket, _stops(),
         Call.objects.filter(status="unknown").count(), _spent(wanted),
+        costs.by_day(wanted.since, wanted.since + wanted.span),
     )  # fmt: skip
 
 
@@ -303,7 +313,8 @@ def _spent(wanted: Range) -> list[Spent]:
     asked = Q(told=None, state__contains='"turn":')
     rows = runs.annotate(told=told).values_list("agent_version__agent__name", "agent_version__agent__slug")
     found = rows.annotate(n=Count("pk"), tokens=Sum("told"), untold=Count("pk", filter=asked))
-    spent = [Spent(name, slug, n, tokens or 0, untold) for name, slug, n, tokens, untold in found]
+    cost = costs.by_agent(wanted.since, wanted.since + wanted.span)
+    spent = [Spent(name, slug, n, tokens or 0, untold, cost.get(slug)) for name, slug, n, tokens, untold in found]
     return sorted(spent, key=lambda one: (-one.tokens, one.name))
 
 

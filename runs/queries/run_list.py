@@ -9,11 +9,12 @@ from django.contrib.auth.models import User
 from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
+from runs.engine.costs import Cost
 from runs.engine.limits import SECOND
 from runs.engine.state import RunState
 from runs.journal.lease import now
 from runs.models import Agent, Call, Run
-from runs.queries import words
+from runs.queries import costs, words
 from runs.queries.believed import believed
 from runs.queries.display import one_line
 from runs.queries.goals import parts
@@ -46,6 +47,7 @@ class RunRow:
     goal: str
     cause: str
     state: RunState | None
+    cost: Cost | None = None
 
     @property
     def chinese(self) -> bool:
@@ -130,14 +132,15 @@ def run_list(wanted: Filter, before: int | None = None) -> RunList:
 
 
 def rows_of(runs: Iterable[Run]) -> list[RunRow]:
-    """Rows for runs that were read with all that they name: one query more, for the calls that they wait for."""
+    """Rows for runs that were read with all that they name: two queries more, for waiting calls and for costs."""
     read = [(run, believed(run)) for run in runs]
-    calls = calls_in_hand(read)
-    return [_row(run, state, calls) for run, state in read]
+    calls, spent = calls_in_hand(read), costs.of_runs(run.pk for run, _state in read)
+    return [_row(run, state, calls, spent.get(run.pk)) for run, state in read]
 
 
-def _row(run: Run, state: RunState | None, calls: dict[Any, Call]) -> RunRow:
-    return RunRow(run, words.RUN[run.status], one_line(parts(run.goal).goal), cause_of(run, state, calls), state)
+def _row(run: Run, state: RunState | None, calls: dict[Any, Call], cost: Cost | None) -> RunRow:
+    goal = one_line(parts(run.goal).goal)
+    return RunRow(run, words.RUN[run.status], goal, cause_of(run, state, calls), state, cost)
 
 
 def counts_of(wanted: Filter, clock: int) -> Counts:

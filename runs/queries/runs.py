@@ -10,13 +10,14 @@ from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from runs.engine.costs import Cost
 from runs.engine.limits import SECOND, Limits
 from runs.engine.machines import RUN_ENDS, RUN_STOPS
 from runs.engine.state import RunState
 from runs.journal.integrity import Tampered, check_head
 from runs.journal.lease import now
 from runs.models import Approval, Call, Event, Heartbeat, Incident, Question, Run
-from runs.queries import words
+from runs.queries import costs, words
 from runs.queries.display import visible
 from runs.queries.viewer import Viewer
 
@@ -76,6 +77,7 @@ class Head:
     checks: list[tuple[str, str, bool]]
     intact: str
     waited: int = 0
+    cost: Cost | None = None
     answer: str = ""
     evidence: list[tuple[str, str]] = field(default_factory=list)
     acts: list[str] = field(default_factory=list)
@@ -93,6 +95,16 @@ class Head:
             else "",
         )
         return ", ".join(part for part in said if part)
+
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
+        return costs.model_of(self.run)
+
+    @property
+    def scripted(self) -> bool:
+        """Whether nothing is sent to anybody who could bill it."""
+        return self.model.startswith("scripted:")
 
     @property
     def soonest(self) -> int | None:
@@ -127,7 +139,7 @@ def head(run: Run, viewer: Viewer) -> Head:
         run, state, words.RUN[run.status], cause(run, state), _stop_detail(run, state), _todos(run), _gauges(state),
         _checks(run, state), intact, acts=acts(run, state, viewer),
         incidents=list(Incident.objects.filter(run=run).select_related("person").order_by("seq")),
-        waited=_waited(run, state),
+        waited=_waited(run, state), cost=costs.of_runs([run.pk]).get(run.pk),
     )  # fmt: skip
     if run.status == "succeeded":
         shown.answer, shown.evidence = _answer(run)

@@ -40,6 +40,7 @@ PLACES = (
     Place("overview", _("Overview"), "overview", "o", True),
     Place("agents", _("Agents"), "agent", "a"),
     Place("tools", _("Tools"), "policy", "p"),
+    Place("models", _("Models"), "note", "m"),
     Place("people", _("People"), "person", "u"),
     Place("incidents", _("Incidents"), "high", "c"),
     Place("health", _("Health"), "health", "h"),

@@ -14,8 +14,10 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from runs.catalog import spec
+from runs.engine.costs import Cost
 from runs.engine.machines import CALL_ENDS
 from runs.models import Approval, Call, Event, Question, Run
+from runs.queries import costs
 from runs.queries.display import Leaf, leaves, one_line, visible
 from runs.queries.facts import Note, note_of, sign_of_run_event
 from runs.queries.words import Sign, call_sign, headline
@@ -60,6 +62,7 @@ class Card:
     edits: list[tuple[str, str | None, str | None]] = field(default_factory=list)
     deeds: list[Note] = field(default_factory=list)
     approval: int | None = None
+    cost: Cost | None = None
     question: int | None = None
     new: bool = False
 
@@ -233,6 +236,7 @@ def _cards(run: Run, rows: Iterable[Row]) -> list[Card]:
     calls = {f"card-call-{c.turn}-{c.ordinal}": c for c in Call.objects.filter(run=run, turn__in=turns)}
     approvals = _open(Approval.objects.filter(run=run, status="pending"))
     questions = _open(Question.objects.filter(run=run, status="open"))
+    spent = costs.of_turns(run, turns)
     cards = []
     for name, about in groups.items():
         if name in calls:
@@ -240,6 +244,7 @@ def _cards(run: Run, rows: Iterable[Row]) -> list[Card]:
             cards.append(_call_card(name, about, calls[name], approvals.get(place), questions.get(place)))
         elif name.startswith("card-turn"):
             cards.append(_turn_card(name, about))
+            cards[-1].cost = spent.get(about[0].turn)
         else:
             cards.append(Card(name, "event", about, sign_of_run_event(about[0].kind, about[0].body), _notes(about)))
     return sorted(cards, key=lambda card: card.first_seq)

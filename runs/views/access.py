@@ -90,6 +90,7 @@ PLACES = {
     "incidents": ("incidents", "incident"),
     "agents": ("agents", "agent"),
     "tools": ("tools", "tool", "policies"),
+    "models": ("models", "model"),
     "people": ("people", "person"),
     "overview": ("overview",),
     "health": ("health", "safe-mode"),

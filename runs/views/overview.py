@@ -12,6 +12,7 @@ from runs.queries import charts
 from runs.queries import overview as queries
 from runs.queries.health import brief
 from runs.templatetags.admin_places import count, lasted
+from runs.templatetags.costs import plain
 from runs.views.access import page, show
 
 
@@ -82,5 +83,6 @@ def _spent(found: queries.Overview) -> charts.Rows:
     rows = []
     for one in found.spent:
         told = _("{n} tokens").format(n=count(one.tokens)) if one.tokens else _("not told")
+        told = f"{told}, {plain(one.cost)}" if one.cost else told
         rows.append((one.name, told, one.tokens, f"/runs?agent={one.slug}&within={found.range.name}"))
     return charts.rows(rows[:8])

@@ -96,6 +96,7 @@ def furnished(stack: Stack) -> dict[str, str]:
         "incidents": "/incidents", "incident": f"/incidents/{incident}", "health": "/health", "safe-mode": "/safe-mode",
         "overview": "/overview", "agents": "/agents", "agent": "/agents/refund", "tools": "/tools",
         "tool": "/tools/refund_order", "policies": "/policies?tool=refund_order&arguments=" + quote(REFUND),
+        "models": "/models", "model": "/models/anthropic:claude-haiku-5-5",
         "people": "/people", "person": "/people/1",
         "password": "/password", "preferences": "/preferences", "absent": "/runs/999999", "sign-in": "/sign-in",
     }  # fmt: skip

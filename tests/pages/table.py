@@ -55,6 +55,8 @@ ROUTES: dict[str, tuple[dict[str, int] | None, dict[str, int] | None]] = {
     "tools": (ALL, ADMINS | {"admin": 422}),
     "tool": (ALL, ADMINS | {"admin": 422}),
     "policies": (ALL, ADMINS | {"admin": 422}),
+    "models": (ALL, ADMINS | {"admin": 422}),
+    "model": (ALL, ADMINS | {"admin": 422}),
     "people": (ALL, None),
     "person": (ALL, ADMINS | {"admin": 422}),
     "safe-mode": (ALL, ADMINS | {"admin": 422}),

@@ -69,7 +69,7 @@ def test_what_models_did_not_tell_stays_unknown_and_cost_too(told: list[Story]) 
     Run.objects.filter(pk=told[1].run.pk).update(state="not even JSON")
     page = browser("auditor").get("/overview")
     assert page.context["found"].untold == 1 and "not told by 1 run;" in page.content.decode()
-    assert "cost unknown: no prices are set" in page.content.decode()
+    assert "no model was asked that anybody bills" in page.content.decode()
 
 
 def test_a_damaged_state_takes_no_other_number_away(told: list[Story]) -> None:

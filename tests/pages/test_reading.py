@@ -123,7 +123,7 @@ def test_pages_cost_the_same_number_of_queries_whatever_they_show(asked: Story) 
     more = {path: cost(path) for path in ("/", "/runs", asked.page)}
     assert more["/"] == few["/"] and more["/runs"] == few["/runs"]
     assert more[asked.page] <= few[asked.page] + 2  # a finished run reads its answer and its evidence
-    assert max(more.values()) <= 24, more
+    assert max(more.values()) <= 26, more
 
 
 def test_older_cards_stand_on_a_page_of_their_own(seeded: None, service: object) -> None:

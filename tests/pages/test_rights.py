@@ -51,6 +51,7 @@ def addresses(asked: Story, service: Any) -> dict[str, str]:
         "answer": f"/questions/{asker.question.pk}/answer", "health": "/health", "safe-mode": "/safe-mode",
         "overview": "/overview", "agents": "/agents", "agent": "/agents/refund", "tools": "/tools",
         "tool": "/tools/refund_order", "policies": "/policies", "people": "/people",
+        "models": "/models", "model": "/models/anthropic:claude-opus-5-5",
         "person": f"/people/{asked.run.starter_id}",
         "incidents": "/incidents", "incident": f"/incidents/{incident.pk}",
         "admin-door": "/admin/login/", "preferences": "/preferences", "look": "/look",

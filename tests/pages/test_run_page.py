@@ -34,7 +34,7 @@ class TestTheHead:
         assert "1 approval. A person has to decide before it goes on." in head
         for label in ("Turns", "Calls", "Working", "Waiting", "Tokens", "Cost"):
             assert f"<dt>{label}</dt>" in head
-        assert "no price is known for this model" in head  # unknown is not free
+        assert "a script answers; nobody bills it" in head  # and nothing says 0
         assert "0 of 1 hold" in head and f"Head matches event {asked.run.seq}" in head
 
     def test_says_when_no_worker_is_there_to_take_it(self, seeded: None) -> None:
