@@ -1,6 +1,6 @@
-"""`python -m bench [NAME] [--json] [--turns N] [--rounds N] [--short]`; without a name all.
+"""`python -m bench [NAME...] [--json] [--turns N] [--rounds N] [--short] [--write]`; without a name all.
 
-A measurement of all is kept in docs/performance.md.
+A measurement of all is kept in docs/performance.md; with --write also one of some, beside the lines of the others.
 """
 
 import argparse
@@ -63,7 +63,7 @@ NOT_SHORT = {
 def main() -> None:
     """Measure, print one line a result."""
     given = arguments()
-    chosen = [given.name] if given.name else list(BENCHES)
+    chosen = given.names or list(BENCHES)
     if given.short:
         given.turns, given.rounds = SHORT, 1
         chosen = [name for name in chosen if name not in NOT_SHORT]
@@ -75,22 +75,27 @@ def main() -> None:
         results += found
         for each in found:
             print(json.dumps(each) if given.json else line(each), flush=True)
-    if not given.name and not given.short:
-        (ROOT / "docs" / "performance.md").write_text(page(results))
+    if given.write or not (given.names or given.short):
+        kept = ROOT / "docs" / "performance.md"
+        kept.write_text(page(results, kept.read_text() if given.names else ""))
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m bench")
-    parser.add_argument("name", nargs="?", choices=BENCHES, metavar="NAME", help=", ".join(BENCHES))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHES))
+    parser.add_argument("--write", action="store_true", help="into docs/performance.md")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--turns", type=int, default=5000, help="at most so long a run")
     parser.add_argument("--rounds", type=int, default=3, help="how often both sides are measured")
     parser.add_argument("--short", action="store_true", help=f"one round of {SHORT} turns of most: do they run?")
     given = parser.parse_args()
+    if unknown := set(given.names) - set(BENCHES):
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
     if given.turns < 1 or given.rounds < 1:
         parser.error("--turns and --rounds count from 1")
-    if not given.short and given.name in (None, "cost_flatness_5000") and given.turns < WINDOWS:
+    flat = not given.names or "cost_flatness_5000" in given.names
+    if not given.short and flat and given.turns < WINDOWS:
         parser.error(f"the two windows of 500 turns need --turns of at least {WINDOWS}")
     return given
 

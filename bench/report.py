@@ -84,10 +84,15 @@ def line(found: Result) -> str:
     )
 
 
-def page(results: Sequence[Result]) -> str:
-    """The results as a page, with the rounds' spread, since a median alone would hide a busy machine."""
+def page(results: Sequence[Result], old: str = "") -> str:
+    """The results as a page, with the rounds' spread, since a median alone would hide a busy machine.
+
+    Lines of an `old` page about what was not measured now stay as they are, above the new ones.
+    """
     columns = ("bench", "database", "what", "ours", "peer", "unit", "ours / peer", "n", "goal", "stretch", "reached")
-    rows = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *map(_row, results)]
+    measured = {result["bench"] for result in results}
+    kept = [row for row in old.splitlines() if _bench(row) and _bench(row) not in measured | {"bench"}]
+    rows = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *kept, *map(_row, results)]
     found = sorted({f"{key} {value}" for result in results for key, value in result["versions"].items()})
     loads = [result["load"] for result in results]
     where = (
@@ -95,6 +100,11 @@ def page(results: Sequence[Result]) -> str:
         f"{min(loads)} to {max(loads)}, of which the measurement\nitself is 1 to 2. {', '.join(found)}."
     )
     return "\n".join([HEAD, where, "", *rows, "", NOTES.read_text()])
+
+
+def _bench(row: str) -> str:
+    """The bench that a line of the table is about, "bench" for its head; empty for other lines."""
+    return row[2:].partition(" |")[0] if row.startswith("| ") else ""
 
 
 def _row(found: Result) -> str:
