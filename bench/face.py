@@ -112,30 +112,28 @@ def _last(began: list[float], crowd: watching.Crowd) -> float:
 
 
 def watcher_rss(turns: int, rounds: int) -> Iterator[Result]:
-    """Memory of the web process by idle watcher, over that of a bare consumer."""
+    """Memory of the web process by idle watcher, over that of a bare consumer; new processes in each round."""
     if not waiting.ready("watcher_rss"):
         return
     size, _samples, _calls = _size(turns)
     ours, peer = [], []
-    with waiting.stack(distributed=True) as stack, watching.bare(_redis()) as (url, pid):
-        run = watching.grown(stack, 8)
-        how = watching.as_watcher(stack.signed_in("auditor"), f"/ws/runs/{run}/")
-        _grown(how, size, stack.processes()["web"]), _grown({"uri": url}, size, pid)  # what is loaded once
-        for _ in range(rounds):
+    for _ in range(rounds):
+        with waiting.stack(distributed=True) as stack, watching.bare(_redis()) as (url, pid):
+            run = watching.grown(stack, 8)
+            how = watching.as_watcher(stack.signed_in("auditor"), f"/ws/runs/{run}/")
             ours.append(_grown(how, size, stack.processes()["web"]))
             peer.append(_grown({"uri": url}, size, pid))
     yield result(
-        "watcher_rss", "postgresql", what=f"{size} watchers", unit="KiB each", ours=ours, peer=peer, goal=3,
-        stretch=1.5,
-    )  # fmt: skip
+        "watcher_rss", "postgresql", what=f"{size} watchers", unit="KiB each", ours=ours, peer=peer, goal=3, stretch=1.5
+    )
 
 
 def _grown(how: dict[str, Any], size: int, pid: int) -> float:
-    """KiB by which a process is larger for each of so many sockets that were opened beside as many others."""
-    with watching.Crowd(how, size):
+    """KiB by which a process is larger for each of so many sockets, once a few have loaded what is loaded once."""
+    with watching.Crowd(how, 5):
         before = _rss(pid)
         with watching.Crowd(how, size):
-            return max(0.5, (_rss(pid) - before) / size)
+            return (_rss(pid) - before) / size
 
 
 def _rss(pid: int) -> int:

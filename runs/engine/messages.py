@@ -110,13 +110,24 @@ def as_text(blocks: Iterable[Block]) -> list[Block]:
     return [text(f"Result: {b['content']}") if b["type"] == "tool_result" else b for b in blocks]
 
 
+def remaining(state: RunState) -> Block:
+    """What is left of the limits once the turn that is about to be asked has passed; the end of every user message."""
+    n, limits = state.n, state.limits
+    turns, calls, minutes = limits.turns - n.turns - 1, limits.calls - n.calls, (limits.ms - n.ms) // 60_000
+    said = f"Left after this turn: {max(turns, 0)} turns, {max(calls, 0)} calls, {max(minutes, 0)} minutes of work."
+    if turns <= 0:
+        said += " This is the last turn: only finish, ask_user and give_up are taken."
+    elif 5 * max((n.turns + 1) / limits.turns, n.calls / limits.calls, n.ms / limits.ms) >= 4:
+        said += " Wrap up: finish with what is proven, or give up and say what is missing."
+    return text(said)
+
+
 def projection(state: RunState, recent: list[str]) -> list[Block]:
     """What a new segment is told of the run so far, instead of the conversation: counts, last effects, what is left."""
     effects = ", ".join(f"{tool}: {count}" for tool, count in sorted(state.effects.items())) or "none"
     lines = [f"This goes on from {state.turn} earlier turns of the same run.", f"Effects so far: {effects}."]
     lines += [f"Done: {line}" for line in recent]
     lines.append(f"Checks met so far: {', '.join(state.met) or 'none'}.")
-    lines.append(f"Turns left: {max(0, state.limits.turns - state.n.turns)}.")
     return [text("\n".join(lines))]
 
 

@@ -195,6 +195,11 @@ class RunState(Stored):
         """True while an integrity stop stands: only an admin's sign-off clears it."""
         return self.stop is not None and self.stop.reason == "integrity"
 
+    @property
+    def last_turn(self) -> bool:
+        """True while the open turn is the last that the limit allows: only host tools are taken then."""
+        return self.n.turns >= self.limits.turns
+
     def with_call(self, ordinal: int, call: CallState) -> "RunState":
         """The state with one call replaced."""
         return replace(self, calls={**self.calls, ordinal: call})

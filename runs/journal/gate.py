@@ -41,6 +41,8 @@ def judge(draft: Draft, tool: ToolSpec, args: dict[str, Any]) -> Verdict:
     """The verdict on a call by the policy in force, which the append of `draft` will be fenced with."""
     policy = current_policy()
     draft.policy = policy.number
+    if draft.state.last_turn:
+        return Verdict("deny", "", "this is the last turn: end with finish, ask_user or give_up", policy.number)
     return engine.judge(tool, args, policy, starter=draft.state.starter, unattended=draft.state.unattended)
 
 

@@ -1,6 +1,6 @@
 """One row of the inbox, of whatever kind: what it is in words, since when, and why this viewer can or cannot act."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.urls import reverse
@@ -51,7 +51,7 @@ class Item:
     state: str = ""
     expires: int = 0
     ended: Ended | None = None
-    clock: int = field(default_factory=now)
+    clock: int = 0
 
     @property
     def id(self) -> str:
@@ -97,7 +97,8 @@ class Item:
 
 
 def describe(found: list[tuple[Any, Any]], viewer: Viewer) -> list[Item]:
-    """Items of rows of any kinds, in their order: two queries for the approvals among them."""
+    """Items of rows of any kinds, in their order: two queries for the approvals among them, one for the time."""
+    clock = now() if found else 0
     asked = [row for _key, row in found if isinstance(row, Approval)]
     calls = _calls_of(asked)
     policy = policy_content() if any(isinstance(row, Approval | Call) for _key, row in found) else {}
@@ -108,7 +109,7 @@ def describe(found: list[tuple[Any, Any]], viewer: Viewer) -> list[Item]:
         Question: lambda row: _question(row, viewer),
         Run: lambda row: _stop(row, viewer),
     }
-    return [make[type(row)](row) for _key, row in found]
+    return [replace(make[type(row)](row), clock=clock) for _key, row in found]
 
 
 def _calls_of(asked: list[Approval]) -> dict[Key, Call]:

@@ -60,12 +60,11 @@ class Transcript:
         """Content of the next user message: the opening, or the results of the turn, or both in a new segment."""
         state = draft.state
         said = messages.follow_up(state, self.tail + draft.entries) if state.turn else []
-        if not new_segment:
-            return said
-        first = messages.opening(self.opening["goal"], self.opening["inputs"], self.opening["facts"])
-        if not state.turn:
-            return first
-        return first + messages.projection(state, self._recent()) + messages.as_text(said)
+        if new_segment:
+            first = messages.opening(self.opening["goal"], self.opening["inputs"], self.opening["facts"])
+            earlier = messages.projection(state, self._recent()) if state.turn else []
+            said = first + earlier + messages.as_text(said)
+        return [*said, messages.remaining(state)]
 
     @property
     def overhead(self) -> int:

@@ -7,7 +7,6 @@ import pytest
 
 from runs.engine import events as e
 from runs.engine.canonical import digest
-from runs.engine.limits import Limits
 from runs.engine.messages import (
     OBSERVATION,
     Malformed,
@@ -20,7 +19,7 @@ from runs.engine.messages import (
     projection,
     proposals,
 )
-from runs.engine.state import Counts, RunState
+from runs.engine.state import RunState
 from tests.engine.making import call, run
 
 
@@ -136,10 +135,10 @@ class TestOpening:
 
 
 class TestANewSegment:
-    def test_is_told_counts_and_limits_instead_of_the_conversation(self) -> None:
-        state = RunState(turn=7, effects={"pay": 2}, met=["paid"], n=Counts(turns=7), limits=Limits(turns=9))
+    def test_is_told_counts_instead_of_the_conversation(self) -> None:
+        state = RunState(turn=7, effects={"pay": 2}, met=["paid"])
         (block,) = projection(state, ["pay {} -> R-1"])
-        for word in ("7 earlier turns", "pay: 2", "Done: pay {} -> R-1", "paid", "Turns left: 2"):
+        for word in ("7 earlier turns", "pay: 2", "Done: pay {} -> R-1", "paid"):
             assert word in block["text"]
 
     def test_holds_no_result_without_its_call(self) -> None:

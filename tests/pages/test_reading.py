@@ -112,8 +112,7 @@ def test_pages_cost_the_same_number_of_queries_whatever_they_show(asked: Story) 
         client.get(path)
         with counted() as queries:
             assert client.get(path).status_code == 200
-        # How often the server is asked for the time depends on how long ago it was.
-        return sum("clock_timestamp" not in query["sql"] for query in queries)
+        return len(queries)
 
     few = {path: cost(path) for path in ("/", "/runs", asked.page)}
     for _ in range(3):
@@ -123,7 +122,7 @@ def test_pages_cost_the_same_number_of_queries_whatever_they_show(asked: Story) 
     more = {path: cost(path) for path in ("/", "/runs", asked.page)}
     assert more["/"] == few["/"] and more["/runs"] == few["/runs"]
     assert more[asked.page] <= few[asked.page] + 2  # a finished run reads its answer and its evidence
-    assert max(more.values()) <= 26, more
+    assert max(more.values()) <= 29, more  # PostgreSQL is also asked for the time
 
 
 def test_older_cards_stand_on_a_page_of_their_own(seeded: None, service: object) -> None:

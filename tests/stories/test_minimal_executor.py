@@ -188,16 +188,25 @@ def test_a_question_is_answered_by_a_person_and_read_by_the_model() -> None:
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------
-def test_a_budget_of_one_request_is_used_up_by_one_request() -> None:
-    play = Play([LOOK], finish(SEEN), limits={"turns": 1}).go()
+def test_a_budget_of_one_request_is_used_up_by_one_request_which_may_only_end() -> None:
+    play = Play([LOOK], [LOOK], finish(SEEN), limits={"turns": 1}).go()
     assert play.stop == ("budget_exhausted", "turns") and len(play.requests) == 1
-    assert play.call().status == "done", "what the turn proposed still ran"
+    assert play.call().status == "denied" and "this is the last turn" in play.call().why
     with pytest.raises(Refused, match="extend"):
         runs.resume(play.pk, person("other"))
     with pytest.raises(Refused, match="raised"):
         runs.extend_limits(play.pk, person("other"), {"calls": 2})
-    runs.extend_limits(play.pk, person("other"), {"turns": 2}, "one more")
+    runs.extend_limits(play.pk, person("other"), {"turns": 3}, "two more")
     assert play.go().run.status == "succeeded"
+
+
+def test_each_message_ends_with_what_is_left_and_near_the_end_asks_to_wrap_up() -> None:
+    play = Play(*[[call("tick")]] * 4, [call("give_up", reason="Enough.")], limits={"turns": 5}).go()
+    told = [request[-1]["content"][-1]["text"] for request in play.requests]
+    assert [f"{left} turns" in text for left, text in zip((4, 3, 2, 1, 0), told, strict=True)] == [True] * 5
+    assert ["Wrap up" in text for text in told] == [False, False, False, True, False]
+    assert ["last turn" in text for text in told] == [False, False, False, False, True]
+    assert "60 calls, 30 minutes of work" in told[0] and "56 calls" in told[4]
 
 
 def test_the_limit_of_calls_holds_within_a_turn() -> None:
