@@ -9,7 +9,7 @@ APART := e2e fuzz mutants races chaos peers restore
 CHROMIUM ?= $(shell command -v chromium 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up test fuzz chaos check mutants races restore peers e2e bench lock need-python need-chromium
+.PHONY: help setup up test fuzz chaos check mutants races restore peers e2e claude bench lock need-python need-chromium
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -56,6 +56,10 @@ peers: need-python ## Try us with suites that others made (docs/peers.md), in .v
 check: need-python ## Run every check that is not a test: style, types, imports, sizes, templates, migrations
 	@python3 scripts/install.py requirements-dev.lock
 	@$(PY) -m checks $(ARGS)
+
+claude: need-python ## Opt-in: a small run on the real API with ANTHROPIC_API_KEY (docs/models.md); ARGS="--model ..."
+	@python3 scripts/install.py requirements.lock
+	@AGENTOPS_TOOLS=$(AGENTOPS_TOOLS) $(PY) manage.py try_model $(ARGS)
 
 need-chromium:
 	@test -n "$(CHROMIUM)" || { echo "agentops: chromium is missing: apt-get install chromium, or name one in CHROMIUM" >&2; exit 1; }

@@ -23,7 +23,7 @@ REFUND_WORK = (
     "Finish with the amount that was really paid and cite the refund."
 )
 
-AGENTS: tuple[dict[str, Any], ...] = (
+SCRIPTED: tuple[dict[str, Any], ...] = (
     {
         "slug": "stock-question",
         "name": "Stock question",
@@ -145,3 +145,5 @@ AGENTS: tuple[dict[str, Any], ...] = (
         "autonomy": "supervised",
     },
 )
+# Each plays a script without a key, and may be started on Claude where the host has one.
+AGENTS: tuple[dict[str, Any], ...] = tuple({**agent, "models": ["anthropic:*"]} for agent in SCRIPTED)

@@ -1,6 +1,7 @@
 """Start and steer runs."""
 
 import uuid
+from fnmatch import fnmatchcase
 from typing import Any
 
 from django.conf import settings
@@ -16,7 +17,8 @@ from runs.engine.state import RunState, dumps
 from runs.journal.append import Picture, append
 from runs.journal.gate import current_policy
 from runs.journal.lease import now
-from runs.models import AgentVersion, Incident, Run
+from runs.models import AgentVersion, Incident, ModelEntry, Run
+from runs.providers import lacking
 
 BUDGETS = ("turns", "calls", "time")
 
@@ -31,9 +33,11 @@ def start_run(
     limits: dict[str, Any] | None = None,
     unattended: bool = False,
     request_key: str = "",
+    model: str = "",
 ) -> Run:
     """Start a run; the same `request_key` again returns the run that it started.
 
+    `model` is another than the version's own, of those that it allows and the catalogue offers.
     `inputs` and `facts` are name -> value; the trust of an input is the agent version's, the source of a fact the
     starter. Raises `Refused`.
     """
@@ -45,6 +49,7 @@ def start_run(
         "inputs": _inputs(definition, inputs or {}),
         "facts": {name: {"value": value, "source": "starter"} for name, value in (facts or {}).items()},
     }
+    opening |= _chosen(definition, model)
     wanted = {"probes": settings.AGENTOPS_PROBES} | definition.get("limits", {}) | (limits or {})
     with refusing(BadLimits):
         bounds = Limits.load(wanted)
@@ -72,6 +77,18 @@ def _create(starter: User, version: AgentVersion, opening: dict[str, Any], fact:
     append(draft)
     run.refresh_from_db()
     return run
+
+
+def _chosen(definition: dict[str, Any], model: str) -> dict[str, str]:
+    if model in ("", definition["model"]):
+        return {}
+    entry = ModelEntry.objects.filter(name=model).order_by("-number").first()
+    allowed = any(fnmatchcase(model, pattern) for pattern in definition.get("models", []))
+    if not allowed or entry is None or not entry.offered:
+        raise Refused("This agent may not be run on {model}.", 422, model=model)
+    if knob := lacking(model, settings.AGENTOPS_MODELS):
+        raise Refused("{model} cannot be asked: {knob} is not set on this host.", 422, model=model, knob=knob)
+    return {"model": model}
 
 
 def _inputs(definition: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

@@ -40,10 +40,16 @@ class Start(Styled):
         label=_("Nobody watches this run"), required=False, help_text=_("Whatever would ask a person is denied.")
     )
 
-    def __init__(self, definition: Mapping[str, Any], data: Any = None, *, example: bool = False) -> None:
-        """`definition` is the agent version's; with `example` the fields hold its example."""
+    def __init__(
+        self, definition: Mapping[str, Any], data: Any = None, *, example: bool = False, models: Any = ()
+    ) -> None:
+        """`definition` is the agent version's; with `example` the fields hold its example. `models`: (name, words)."""
         self.definition = definition
         super().__init__(data, initial={"request_key": uuid.uuid4().hex} | (_example(definition) if example else {}))
+        if models:
+            own = (definition["model"], _("{model}, as this version says").format(model=definition["model"]))
+            self.fields["model"] = forms.ChoiceField(label=_("Model"), required=False, choices=[own, *models])
+            self.fields["model"].widget.attrs["class"] = "input"
         for field in definition.get("inputs", []):
             self._add_input(field)
         for name, fact in definition.get("facts", {}).items():
@@ -109,7 +115,7 @@ class Start(Styled):
             "goal": composed(data["goal"], data["criteria"], data["non_goals"]),
             "inputs": _stripped(data, "input_"), "facts": _stripped(data, "fact_"),
             "limits": limits_of({k: v for k, v in data.items() if k.startswith("limit_")}),
-            "unattended": data["unattended"], "request_key": data["request_key"],
+            "model": data.get("model", ""), "unattended": data["unattended"], "request_key": data["request_key"],
         }  # fmt: skip
 
 

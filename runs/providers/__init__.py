@@ -38,6 +38,16 @@ REMOTE: dict[str, Callable[[Mapping[str, str]], Provider]] = {
 }
 
 
+# What a provider cannot do without, by the name of its knob.
+NEEDS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+
+
+def lacking(model: str, host: Mapping[str, str]) -> str:
+    """The knob that must be set before ``provider:model`` can be asked; empty if nothing is missing."""
+    knob = NEEDS.get(model.partition(":")[0], "")
+    return "" if host.get(knob) else knob
+
+
 def provider_for(model: str, scripts: Mapping[str, Any], host: Mapping[str, str] | None = None) -> Provider:
     """The provider of ``provider:model``, given this installation's scripts and keys. Raises `UnknownModel`."""
     name, _, _ = model.partition(":")

@@ -2,13 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Prefetch
+from django.utils.translation import gettext as _
 
+from runs.engine.costs import MILLION
 from runs.engine.limits import Limits
-from runs.models import Agent, AgentVersion, Policy
+from runs.models import Agent, AgentVersion, ModelEntry, Policy
+from runs.providers import lacking
 from runs.queries.agents import ToolUse, tool_use
+from runs.queries.catalogue import latest
 from runs.queries.display import visible
 
 
@@ -51,6 +57,34 @@ class Choice:
     def limits(self) -> Limits:
         """The bounds of a run that names none."""
         return Limits.load(dict(self.definition.get("limits", {})))
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """A model that a run of an agent may be started on; `lacks` is the knob that must be set first."""
+
+    name: str
+    words: str
+    lacks: str
+
+
+def model_choices(definition: Mapping[str, Any]) -> list[ModelChoice]:
+    """Models beside the version's own: those that it allows and the catalogue offers. One query."""
+    patterns = definition.get("models", [])
+    names = [entry for entry in latest() if entry.offered and any(fnmatchcase(entry.name, p) for p in patterns)]
+    return [ModelChoice(entry.name, _priced(entry), lacking(entry.name, settings.AGENTOPS_MODELS)) for entry in names]
+
+
+def _priced(entry: ModelEntry) -> str:
+    dear, cheap = entry.prices.get("output"), entry.prices.get("input")
+    if dear is None or cheap is None:
+        return _("{name}, price unknown").format(name=entry.name)
+    told = _("{name}: ${input} in, ${output} out per million tokens")
+    return told.format(name=entry.name, input=_dollars(cheap), output=_dollars(dear))
+
+
+def _dollars(micro: int) -> str:
+    return f"{micro / MILLION:.2f}" if micro % 10_000 == 0 else f"{micro / MILLION:g}"
 
 
 def choices() -> list[Choice]:

@@ -26,7 +26,9 @@ def new_run(request: Any, slug: str) -> HttpResponse:
         raise absent()
     typed = request.POST if request.method == "POST" else None
     example = bool(request.GET.get("example"))
-    form = Start(choice.definition, typed, example=example)
+    models = queries.model_choices(choice.definition)
+    ready = [(one.name, one.words) for one in models if not one.lacks]
+    form = Start(choice.definition, typed, example=example, models=ready)
     refused: Refused | None = None
     if typed is not None and form.is_valid():
         try:
@@ -36,4 +38,5 @@ def new_run(request: Any, slug: str) -> HttpResponse:
             refused = error
     status = refused.status if refused else 422 if form.errors else 200
     context = {"choice": choice, "form": form, "refused": refused, "example": example}
+    context["lacks"] = sorted({one.lacks for one in models if one.lacks})
     return show(request, "new/run.html", context, status)
