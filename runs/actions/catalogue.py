@@ -6,6 +6,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from runs.actions.acting import Refused, need, said
+from runs.actions.runs import resume, start_run
 from runs.journal.lease import now
 from runs.models import Agent, Budget, ModelEntry, Run
 from runs.providers import PROVIDERS, REMOTE
@@ -56,3 +57,24 @@ def set_budget(person: User, scope: str, key: int, limit: int | None, reason: st
     if limit is not None and limit < 0:
         raise Refused("A budget is not negative.", 422)
     return Budget.objects.create(scope=scope, key=key, limit=limit, author=person, reason=reason, at=now())
+
+
+@transaction.atomic
+def start_within(budget: int | None, **given: Any) -> Run:
+    """As `start_run`, with what the run may spend in all (micro-dollars), first request included. Raises `Refused`."""
+    run = start_run(**given)
+    if budget is not None and not Budget.objects.filter(scope="run", key=run.pk).exists():
+        set_budget(run.starter, "run", run.pk, budget, "set at the start")
+    return run
+
+
+@transaction.atomic
+def raise_budget(run_id: int, person: User, budget: int, why: str) -> None:
+    """Let a run spend more; one that stopped at a budget tries again. Raises `Refused`."""
+    current = Budget.objects.filter(scope="run", key=run_id).order_by("-pk").first()
+    if current and current.limit is not None and budget <= current.limit:
+        raise Refused("Limits can only be raised here: {names}.", 422, names="budget")
+    set_budget(person, "run", run_id, budget, why)
+    stop = Run.objects.get(pk=run_id).picture.stop
+    if stop and stop.reason == "budget":
+        resume(run_id, person)

@@ -6,6 +6,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from runs.forms.base import Styled, Text
+from runs.forms.catalogue import Dollars
 
 MINUTE = 60_000
 
@@ -49,6 +50,7 @@ class Extend(Styled):
     turns = forms.IntegerField(label=_("Turns"), required=False, min_value=1)
     calls = forms.IntegerField(label=_("Calls"), required=False, min_value=1)
     minutes = forms.IntegerField(label=_("Minutes of work"), required=False, min_value=1)
+    budget = Dollars(label=_("US dollars in all"), required=False)
     why = Text(label=_("Why, for the record"), required=False, rows=2)
 
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from runs.engine.limits import Limits
 from runs.forms.acts import MINUTE, limits_of
 from runs.forms.base import Styled, Text
+from runs.forms.catalogue import Dollars
 from runs.queries.goals import composed
 from runs.queries.words import packaged
 
@@ -36,6 +37,10 @@ class Start(Styled):
     non_goals = Text(
         label=_("Non-goals"), rows=2, required=False, help_text=_("One a line: what it is not about, and must leave.")
     )
+    budget = Dollars(
+        label=_("At most US dollars"), required=False,
+        help_text=_("What its requests may cost in all. Nothing of unknown price is then asked."),
+    )  # fmt: skip
     unattended = forms.BooleanField(
         label=_("Nobody watches this run"), required=False, help_text=_("Whatever would ask a person is denied.")
     )
@@ -100,7 +105,7 @@ class Start(Styled):
     @property
     def limits_touched(self) -> bool:
         """Whether the fold with the limits must stand open: something in it was typed, or is wrong."""
-        named = [field.name for field in self.limits] + ["unattended"]
+        named = [field.name for field in self.limits] + ["budget", "unattended"]
         return self.is_bound and any(name in self.errors or self.data.get(name) for name in named)
 
     @property

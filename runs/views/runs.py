@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from runs.actions import runs as acts
 from runs.actions.acting import Refused, need
+from runs.actions.catalogue import raise_budget
 from runs.forms import acts as forms
 from runs.forms.base import Styled
 from runs.journal.lease import now
@@ -134,7 +135,10 @@ class Act:
 
 def _extend(run_id: int, person: Any, data: Mapping[str, Any]) -> None:
     given = forms.limits_of({name: data[name] for name in ("turns", "calls", "minutes")})
-    acts.extend_limits(run_id, person, given, data["why"])
+    if data["budget"] is not None:
+        raise_budget(run_id, person, data["budget"], data["why"])
+    if given or data["budget"] is None:
+        acts.extend_limits(run_id, person, given, data["why"])
 
 
 ACTS: dict[str, Act] = {

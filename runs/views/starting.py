@@ -5,8 +5,8 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
-from runs.actions import runs as acts
 from runs.actions.acting import Refused
+from runs.actions.catalogue import start_within
 from runs.forms.starting import Start
 from runs.queries import starting as queries
 from runs.views.access import absent, page, show
@@ -32,7 +32,9 @@ def new_run(request: Any, slug: str) -> HttpResponse:
     refused: Refused | None = None
     if typed is not None and form.is_valid():
         try:
-            run = acts.start_run(starter=request.user, agent_version=choice.version, **form.given())
+            run = start_within(
+                form.cleaned_data["budget"], starter=request.user, agent_version=choice.version, **form.given()
+            )
             return redirect("run", run.pk)
         except Refused as error:
             refused = error

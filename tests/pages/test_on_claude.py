@@ -14,7 +14,7 @@ from demo import AGENTS
 from runs.catalog import catalog
 from runs.journal.lease import now
 from runs.journal.verify import verify
-from runs.models import Run, Spend
+from runs.models import Budget, Run, Spend
 from runs.runner import advance
 from tests.fakes.anthropic import KEY, Fake, running
 from tests.fakes.anthropic_wire import call, using
@@ -91,3 +91,23 @@ def test_the_check_runs_a_small_agent_and_calculates_each_cost_again(api: Fake) 
     call_command("try_model", stdout=out)
     assert f"RAN: run {Run.objects.get().pk} succeeded in 2 requests" in out.getvalue()
     assert f"for {sum(row.cost for row in Spend.objects.all())} micro-dollars" in out.getvalue()
+
+
+def test_a_run_stops_at_what_it_may_spend_and_goes_on_once_a_person_lets_it_spend_more(api: Fake) -> None:
+    assert start(budget="0.000001").status_code == 302
+    run = Run.objects.get()
+    advance(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.picture.stop and run.picture.stop.reason, api.asked) == ("budget_exhausted", "budget", [])
+    page = browser("operator").get(f"/runs/{run.pk}").content.decode()
+    assert "the budget of this run" in page and "Raise the budget that is named" in page
+    extend = f"/runs/{run.pk}/extend"
+    assert browser("operator").post(extend, {"budget": "0.000001", "why": "No."}).status_code == 422
+    assert browser("operator").post(extend, {"budget": "1"}).status_code == 422, "without a reason"
+    assert browser("operator").post(extend, {"budget": "1", "why": "Worth it."}).status_code == 302
+    while (run := Run.objects.get()).due_at is not None and run.due_at <= now():
+        advance(run.pk)
+    assert run.status == "succeeded"
+    assert list(Budget.objects.order_by("pk").values_list("limit", "reason")) == [
+        (1, "set at the start"), (1_000_000, "Worth it."),
+    ]  # fmt: skip
