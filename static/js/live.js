@@ -43,7 +43,7 @@
   const follow = (count, end) => {
     const more = pill.querySelector("b"), older = document.querySelector("#older");
     pill.hidden = !(more.textContent = end ? "" : Number(more.textContent) + count);
-    for (; list.children.length > 390; older.hidden = false) list.firstElementChild.remove();
+    for (; list.children.length > 390; older.hidden = false) list.firstChild.remove(); // with the blanks between
     older.search = `?before=${list.querySelector(".seq")?.textContent}`;
     if (end) list.lastElementChild.scrollIntoView({ block: "end" });
   };
