@@ -21,7 +21,7 @@ BESIDE = (
     "runs/models/access.py", "runs/actions/people.py", "runs/actions/policies.py",
     "runs/models/catalogue.py", "runs/actions/catalogue.py",
 )  # fmt: skip
-SPINE_GOAL, SPINE_LIMIT = 2500, 3405
+SPINE_GOAL, SPINE_LIMIT = 2500, 3425
 EMPTY = {
     tokenize.COMMENT,
     tokenize.NL,

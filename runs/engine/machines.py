@@ -20,6 +20,14 @@ STOP_REASONS: dict[str, tuple[str, str]] = {
     "refusals": ("needs_human", "People refused several proposals in a row: leave a note and resume, or end the run."),
     "refused": ("needs_human", "The provider refused to answer: change the goal in a new run, or end this one."),
     "auth": ("needs_human", "The provider did not accept the key: mend it and resume."),
+    "request": (
+        "needs_human",
+        "The provider does not take the request: look at the agent's model and settings, then resume, or end the run.",
+    ),
+    "context": (
+        "needs_human",
+        "The conversation no longer fits the model: end the run, and begin a new one with a model that takes more.",
+    ),
     "model": ("needs_human", "The model gave no usable answer: resume to ask again, or end the run."),
     "crashes": ("needs_human", "Workers died three times without progress: read their logs, then resume."),
     "unknown_effect": ("needs_human", "Find out at the remote what happened and attest it; the run goes on by itself."),

@@ -9,13 +9,16 @@ from collections.abc import Callable
 
 from runs.engine import events as e
 from runs.engine.frozen import Frozen
-from runs.engine.limits import SECOND
+from runs.engine.limits import ANSWER, SECOND
 from runs.engine.machines import STOP_REASONS
 from runs.engine.state import CallState, RunState
 
 ASK = 0
 BEAT = SECOND
-FATAL_ASKS = {"refusal": "refused", "auth": "auth"}
+FATAL_ASKS = {
+    "refusal": "refused", "auth": "auth", "invalid_request": "request", "context_overflow": "context",
+    "malformed:stop:context_full": "context",
+}  # fmt: skip
 
 
 class Record(Frozen):
@@ -25,10 +28,11 @@ class Record(Frozen):
 
 
 class AskModel(Frozen):
-    """Send the conversation to the model; attempt 1 begins a turn."""
+    """Send the conversation to the model; attempt 1 begins a turn. `longest` bounds the answer, in tokens."""
 
     attempt: int
     new_segment: bool = False
+    longest: int = ANSWER
 
 
 class Start(Frozen):
@@ -198,7 +202,8 @@ def ask_again(s: Situation) -> Step | None:
         return Stop("model", ask.why)
     if ask.due > s.now:
         return Wait(ask.due, "backoff")
-    return AskModel(ask.attempt + 1)
+    cut = ask.why == "malformed:truncated"
+    return AskModel(ask.attempt + 1, longest=ANSWER << min(ask.tries, 2) if cut else ANSWER)
 
 
 RULES: tuple[Callable[[Situation], Step | None], ...] = (

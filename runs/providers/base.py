@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Protocol
 
+from runs.engine.limits import ANSWER
 from runs.engine.messages import Block, Message, Proposal
 
 DETAIL = 300
@@ -22,7 +23,7 @@ class Request:
     system: str
     tools: list[dict[str, Any]]
     messages: list[Message]
-    max_tokens: int = 8_192
+    max_tokens: int = ANSWER
     seconds: float = 120.0
     effort: str = ""
     thinking: str = ""

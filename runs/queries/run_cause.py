@@ -30,6 +30,8 @@ STOPPED: dict[str, Any] = {
     "refusals": gettext_lazy("People refused several proposals in a row."),
     "refused": gettext_lazy("The provider refused to answer."),
     "auth": gettext_lazy("The provider did not accept the key."),
+    "request": gettext_lazy("The provider does not take the request."),
+    "context": gettext_lazy("The conversation no longer fits the model."),
     "model": gettext_lazy("The model gave no usable answer."),
     "crashes": gettext_lazy("Workers died three times without progress."),
     "unknown_effect": gettext_lazy("Nobody knows whether this was done"),

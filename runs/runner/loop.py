@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -32,7 +33,6 @@ from runs.journal.integrity import Tampered, check_head, plain, stop_run
 from runs.journal.rows import RowMoved
 from runs.models import Run
 from runs.providers import UnknownModel, provider_for
-from runs.providers.base import Request
 from runs.runner import answers
 from runs.runner.flights import Flight, ask_flight, call_flight
 from runs.runner.transcript import Transcript
@@ -219,9 +219,9 @@ class Runner:
             draft.add(e.ModelAsked(1, len(payload.encode()), deadline), turn=state.turn + 1, payload=payload)
         if getattr(self.provider, "billed", True):
             size = draft.state.segment_bytes + self.transcript.overhead
-            known = self.model, self.agent, size, Request.max_tokens
+            known = self.model, self.agent, size, ask.longest
             draft.money.append(budgets.reserve(draft.state, draft.now, *known))
-        return ask_flight(self.provider, self.transcript.request, ASK_SECONDS)
+        return ask_flight(self.provider, partial(self.transcript.request, ask.longest), ASK_SECONDS)
 
     def _start(self, draft: Draft, ordinal: int) -> Flight | None:
         args = self._arguments(draft, ordinal)

@@ -6,6 +6,7 @@ from typing import Any
 from runs.engine import events as e
 from runs.engine import messages
 from runs.engine.canonical import digest
+from runs.engine.limits import ANSWER
 from runs.journal.append import Draft, Picture
 from runs.journal.chain import entry_of, sha
 from runs.models import Call, Event, Run
@@ -71,13 +72,13 @@ class Transcript:
         """Bytes of every request beside the conversation: instructions and tools."""
         return len(json.dumps([self.run.agent_version.definition["instructions"], messages.PREAMBLE, self.tools]))
 
-    def request(self) -> Request:
+    def request(self, longest: int = ANSWER) -> Request:
         """The request as it would go out now; a copy, which a provider may do with as it likes."""
         definition = self.run.agent_version.definition
         system = f"{definition['instructions']}\n\n{messages.PREAMBLE}"
         tools, said = json.loads(json.dumps([self.tools, self.messages]))
         model = self.opening.get("model") or definition["model"]
-        return Request(model=model, system=system, tools=tools, messages=said)
+        return Request(model=model, system=system, tools=tools, messages=said, max_tokens=longest)
 
     @property
     def tools_digest(self) -> str:

@@ -68,6 +68,7 @@ def test_what_was_cut_is_asked_again_and_none_of_it_happens(api: Fake) -> None:
     play = played(api, cut, LOOK, DONE)
     assert play.run.status == "succeeded" and world == []
     assert [b["reason"] for b in play.events("ModelFailed")] == ["malformed:truncated"]
+    assert [asked[2]["max_tokens"] for asked in api.asked] == [8_192, 16_384, 8_192], "room for more, once"
     play = played(api, torn)
     assert play.run.due_at is not None and world == [], "asked again later"
     assert [b["reason"] for b in play.events("ModelFailed")] == ["network"]
@@ -80,9 +81,13 @@ def test_a_server_that_wants_us_to_wait_is_left_in_peace_for_as_long(api: Fake) 
     assert 1 < failed["retry_at"] / 1e6 - time.time() <= 3.0
 
 
-@pytest.mark.parametrize(
-    ("scenario", "reason"), [("bad_key", "auth"), ("v26_billing", "auth"), ("v21_refusal", "refused")]
-)
+MENDED_BY_PEOPLE = [
+    ("bad_key", "auth"), ("v26_billing", "auth"), ("v21_refusal", "refused"), ("v33_too_long", "context"),
+    ("v33_window", "context"), ("no_such_model", "request"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("scenario", "reason"), MENDED_BY_PEOPLE)
 def test_what_only_a_person_can_mend_stops_the_run(api: Fake, scenario: str, reason: str) -> None:
     play = played(api, *SCENARIOS[scenario])
     assert play.stop == ("needs_human", reason) and len(api.asked) == 1
