@@ -1,5 +1,7 @@
 """The pages: how soon a change is seen, by how many, and what a long history or a full list costs a reader."""
 
+from __future__ import annotations
+
 import gzip
 import json
 import os
@@ -8,14 +10,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any
-
-from playwright.sync_api import Browser, Page, sync_playwright
+from typing import TYPE_CHECKING, Any
 
 from bench import waiting, watching
 from bench.databases import ROOT, kinds
 from bench.report import Result, result
 from tests.stack import PASSWORD, Stack, redis_pair
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 CROWD, SAMPLES, CALLS = 200, 15, 10_000
 SEEN = """() => {
@@ -203,6 +206,8 @@ class chromium:  # used like the function it stands for
         found = os.environ.get("CHROMIUM")
         if not found:
             sys.exit("bench: chromium is missing: apt-get install chromium, or name one in CHROMIUM")
+        from playwright.sync_api import sync_playwright  # not among what `make test` installs
+
         self.playwright = sync_playwright().start()
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
         quiet = ["--disable-gpu", "--disable-background-networking", "--disable-component-update", "--no-first-run"]

@@ -46,7 +46,7 @@ def test_an_allowed_an_asked_and_a_denied_call_of_one_turn(house: House) -> None
     (effect,) = house.effects_of(run)
     assert effect["kind"] == "refund"
     answers = [json.loads(e["payload"]) for e in house.events(run, "ModelAsked") if e["payload"]][1]
-    results = [json.loads(block["content"]) for block in answers]
+    results = [json.loads(block["content"]) for block in answers if block["type"] == "tool_result"]
     assert [r["outcome"] for r in results] == ["ok", "ok", "denied"], "back together, in the model's order"
     assert "500.00" in results[2]["reason"]
 
