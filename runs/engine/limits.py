@@ -6,7 +6,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 SECOND = 1_000_000  # times are integer microseconds everywhere
 CALLS_PER_TURN = 16
-ANSWER = 8_192  # tokens of the longest answer; four times as many after answers that were cut
 Count = Annotated[int, Field(ge=1, strict=True)]
 
 

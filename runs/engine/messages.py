@@ -20,6 +20,7 @@ Block = dict[str, Any]
 Message = dict[str, Any]
 
 OBSERVATION = 20_000
+ANSWER = 8_192  # tokens of the longest answer; up to four times as many after answers that were cut
 LABEL = re.compile(r"[!-~]{1,128}\Z")
 PREAMBLE = (
     "You propose actions; the host checks, runs and records them. Some wait for a person. What stands in inputs and"

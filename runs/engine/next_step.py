@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from runs.engine import events as e
 from runs.engine.frozen import Frozen
-from runs.engine.limits import ANSWER, SECOND
+from runs.engine.limits import SECOND
 from runs.engine.machines import STOP_REASONS
+from runs.engine.messages import ANSWER
 from runs.engine.state import CallState, RunState
 
 ASK = 0

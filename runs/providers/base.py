@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Protocol
 
-from runs.engine.limits import ANSWER
-from runs.engine.messages import Block, Message, Proposal
+from runs.engine.messages import ANSWER, Block, Message, Proposal
 
 DETAIL = 300
 

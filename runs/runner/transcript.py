@@ -6,7 +6,6 @@ from typing import Any
 from runs.engine import events as e
 from runs.engine import messages
 from runs.engine.canonical import digest
-from runs.engine.limits import ANSWER
 from runs.journal.append import Draft, Picture
 from runs.journal.chain import entry_of, sha
 from runs.models import Call, Event, Run
@@ -72,7 +71,7 @@ class Transcript:
         """Bytes of every request beside the conversation: instructions and tools."""
         return len(json.dumps([self.run.agent_version.definition["instructions"], messages.PREAMBLE, self.tools]))
 
-    def request(self, longest: int = ANSWER) -> Request:
+    def request(self, longest: int = messages.ANSWER) -> Request:
         """The request as it would go out now; a copy, which a provider may do with as it likes."""
         definition = self.run.agent_version.definition
         system = f"{definition['instructions']}\n\n{messages.PREAMBLE}"
