@@ -92,6 +92,7 @@ class ModelFailed(Fact):
     reason: str
     retry_at: int = 0
     ms: int = 0
+    detail: str = ""
 
 
 class CallJudged(Fact):

@@ -20,6 +20,7 @@ STOP_REASONS: dict[str, tuple[str, str]] = {
     "refusals": ("needs_human", "People refused several proposals in a row: leave a note and resume, or end the run."),
     "refused": ("needs_human", "The provider refused to answer: change the goal in a new run, or end this one."),
     "auth": ("needs_human", "The provider did not accept the key: mend it and resume."),
+    "billing": ("needs_human", "The account at the provider is empty or at its limit: see to it there, then resume."),
     "request": (
         "needs_human",
         "The provider does not take the request: look at the agent's model and settings, then resume, or end the run.",

@@ -17,8 +17,8 @@ from runs.engine.state import CallState, RunState
 ASK = 0
 BEAT = SECOND
 FATAL_ASKS = {
-    "refusal": "refused", "auth": "auth", "invalid_request": "request", "context_overflow": "context",
-    "malformed:stop:context_full": "context",
+    "refusal": "refused", "auth": "auth", "billing": "billing", "invalid_request": "request",
+    "context_overflow": "context", "malformed:stop:context_full": "context",
 }  # fmt: skip
 
 

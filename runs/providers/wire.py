@@ -25,7 +25,6 @@ BEAT = 0.05
 CONNECT = 10.0
 LARGEST = 64 * 1024 * 1024
 LONGEST_WAIT = 3600.0
-REASONS = {Kind.BILLING: "auth"}  # neither a bad key nor an empty account is asked again
 
 
 class Interrupted(Exception):
@@ -212,7 +211,7 @@ def failure(
     usage: Usage | None = None,
 ) -> ProviderError:
     """The error of a kind. A malformed answer names what is wrong with it in its reason, as the runner does."""
-    reason = f"malformed:{detail[:80]}" if kind == Kind.MALFORMED else REASONS.get(kind, kind.value)
+    reason = f"malformed:{detail[:80]}" if kind == Kind.MALFORMED else kind.value
     return ProviderError(
         reason, wait, kind=kind, detail=detail, status=status, request_id=request_id, blocks=blocks, usage=usage
     )

@@ -132,7 +132,10 @@ SAY: dict[str, Say] = {
     "RunStarted": lambda b: (_("started the run under policy {n}").format(n=b["policy"]), b["goal"]),
     "ModelAsked": lambda b: (_("The model was asked, attempt {n}").format(n=b["attempt"]), ""),
     "ModelAnswered": lambda b: (_("The model answered with {n} calls").format(n=b["calls"]), ""),
-    "ModelFailed": lambda b: (_("No usable answer; nothing of it ran"), b["reason"]),
+    "ModelFailed": lambda b: (
+        _("No usable answer; nothing of it ran"),
+        ": ".join(x for x in (b["reason"], b.get("detail", "")) if x),
+    ),
     "CallJudged": _judged,
     "ApprovalRequested": lambda b: (_("waits for a person, asking {n}").format(n=b["n"]), ""),
     "ApprovalClosed": lambda b: (_("the approval was closed: {how}").format(how=b["how"]), b.get("why", "")),

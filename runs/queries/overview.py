@@ -46,6 +46,7 @@ REASONS: dict[str, Any] = {
     "failures": gettext_lazy("failures in a row"), "claims": gettext_lazy("finish not accepted"),
     "refusals": gettext_lazy("refused by people"), "refused": gettext_lazy("provider refused"),
     "auth": gettext_lazy("provider's key"), "model": gettext_lazy("no usable answer"),
+    "billing": gettext_lazy("provider's account"),
     "request": gettext_lazy("request not taken"), "context": gettext_lazy("conversation too long"),
     "crashes": gettext_lazy("workers died"), "unknown_effect": gettext_lazy("unknown effect"),
     "give_up": gettext_lazy("agent gave up"), "integrity": gettext_lazy("record does not match"),

@@ -30,6 +30,7 @@ STOPPED: dict[str, Any] = {
     "refusals": gettext_lazy("People refused several proposals in a row."),
     "refused": gettext_lazy("The provider refused to answer."),
     "auth": gettext_lazy("The provider did not accept the key."),
+    "billing": gettext_lazy("The account at the provider is empty or at its limit."),
     "request": gettext_lazy("The provider does not take the request."),
     "context": gettext_lazy("The conversation no longer fits the model."),
     "model": gettext_lazy("The model gave no usable answer."),

@@ -32,7 +32,7 @@ def record_answer(draft: Draft, flight: Flight, labels: set[str], tools: list[st
     """Draft what the model's response amounts to. `labels` are the call ids of the segment, `tools` the agent's."""
     result = flight.result
     if isinstance(result, ProviderError):
-        _failed(draft, flight.ms, result.reason, retry_after=result.retry_after)
+        _failed(draft, flight.ms, result.reason, detail=result.detail, retry_after=result.retry_after)
         return
     try:
         if not result.blocks:
@@ -40,7 +40,7 @@ def record_answer(draft: Draft, flight: Flight, labels: set[str], tools: list[st
         found = messages.proposals(result.calls, result.stop, labels)
     except messages.Malformed as error:
         reason = "refusal" if str(error) == "refusal" else f"malformed:{error}"
-        _failed(draft, flight.ms, reason, payload=to_json(result.blocks))
+        _failed(draft, flight.ms, reason, payload=to_json(result.blocks), detail=result.detail)
     else:
         _answered(draft, flight.ms, result, found, tools)
 
@@ -55,10 +55,13 @@ def settle(draft: Draft, result: Answer | ProviderError) -> None:
     draft.money.append(budgets.Settle(draft.state.turn, ask.attempt, usage))
 
 
-def _failed(draft: Draft, ms: int, reason: str, payload: str | None = None, retry_after: float = 0.0) -> None:
+def _failed(
+    draft: Draft, ms: int, reason: str, payload: str | None = None, detail: str = "", retry_after: float = 0.0
+) -> None:
     tries = draft.state.ask.tries if draft.state.ask else 0
     wait = 0 if reason.startswith("malformed") else min(retry_after or BACKOFF[min(tries, len(BACKOFF) - 1)], 3600)
-    draft.add(e.ModelFailed(reason, draft.now + int(wait * SECOND) if wait else 0, ms), actor="model", payload=payload)
+    due = draft.now + int(wait * SECOND) if wait else 0
+    draft.add(e.ModelFailed(reason, due, ms, storable(detail, 300)), actor="model", payload=payload)
 
 
 def _answered(draft: Draft, ms: int, answer: Answer, found: list[messages.Proposal], tools: list[str]) -> None:

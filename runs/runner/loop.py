@@ -20,9 +20,9 @@ from django.db import DatabaseError, connection
 
 from runs.catalog import catalog
 from runs.engine import events as e
+from runs.engine import messages
 from runs.engine.canonical import digest, operation_key, to_json
 from runs.engine.limits import SECOND
-from runs.engine.messages import Vanished
 from runs.engine.next_step import AskModel, Probe, Record, Start, Stop, Wait, next_step, stop_entry
 from runs.engine.state import UnreadableState
 from runs.engine.toolspec import Effect
@@ -74,7 +74,7 @@ def stopping(run: Run) -> Iterator[None]:
         yield
     except LeaseLost:
         log.info("run %s: lease lost", run.pk)
-    except (Tampered, RowMoved, Vanished) as error:
+    except (Tampered, RowMoved, messages.Vanished) as error:
         _stop(run, "integrity", str(error))
     except (UnknownModel, UnknownTool, e.UnknownEvent) as error:
         _stop(run, "unreadable", str(error))
@@ -205,7 +205,8 @@ class Runner:
 
     def _ask(self, draft: Draft, ask: AskModel) -> Flight:
         self.transcript.load(self.picture)
-        deadline = draft.now + ASK_SECONDS * SECOND
+        seconds = ASK_SECONDS * ask.longest // messages.ANSWER  # a longer answer takes longer
+        deadline = draft.now + seconds * SECOND
         if ask.attempt > 1:
             draft.add(e.ModelAsked(ask.attempt, 0, deadline))
         else:
@@ -221,7 +222,7 @@ class Runner:
             size = draft.state.segment_bytes + self.transcript.overhead
             known = self.model, self.agent, size, ask.longest
             draft.money.append(budgets.reserve(draft.state, draft.now, *known))
-        return ask_flight(self.provider, partial(self.transcript.request, ask.longest), ASK_SECONDS)
+        return ask_flight(self.provider, partial(self.transcript.request, ask.longest), seconds)
 
     def _start(self, draft: Draft, ordinal: int) -> Flight | None:
         args = self._arguments(draft, ordinal)

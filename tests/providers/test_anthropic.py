@@ -324,7 +324,8 @@ class TestAnError:
         assert error.usage is not None and not error.usage.complete
 
     def test_of_an_account_is_never_tried_again(self, fake: Fake) -> None:
-        assert {failed(fake, name).reason for name in ("bad_key", "v26_spent", "v26_billing")} == {"auth"}
+        reasons = {name: failed(fake, name).reason for name in ("bad_key", "v26_spent", "v26_billing")}
+        assert reasons == {"bad_key": "auth", "v26_spent": "billing", "v26_billing": "billing"}
 
     def test_ends_after_the_wait_that_the_server_asked_for(self, fake: Fake) -> None:
         fake.hits["v24_rate_limited"] = 0

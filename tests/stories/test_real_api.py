@@ -81,16 +81,23 @@ def test_a_server_that_wants_us_to_wait_is_left_in_peace_for_as_long(api: Fake) 
     assert 1 < failed["retry_at"] / 1e6 - time.time() <= 3.0
 
 
-MENDED_BY_PEOPLE = [
-    ("bad_key", "auth"), ("v26_billing", "auth"), ("v21_refusal", "refused"), ("v33_too_long", "context"),
-    ("v33_window", "context"), ("no_such_model", "request"),
-]  # fmt: skip
+MENDED_BY_PEOPLE = {
+    "bad_key": ("auth", "invalid x-api-key"), "v26_billing": ("billing", "No funds"),
+    "v21_refusal": ("refused", "cyber"), "v33_too_long": ("context", "prompt is too long"), "no_such_model": ("request", "fake-9"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("scenario", "reason"), MENDED_BY_PEOPLE)
-def test_what_only_a_person_can_mend_stops_the_run(api: Fake, scenario: str, reason: str) -> None:
+@pytest.mark.parametrize("scenario", MENDED_BY_PEOPLE)
+def test_what_only_a_person_can_mend_stops_the_run_and_keeps_what_the_server_said(api: Fake, scenario: str) -> None:
+    reason, said = MENDED_BY_PEOPLE[scenario]
     play = played(api, *SCENARIOS[scenario])
     assert play.stop == ("needs_human", reason) and len(api.asked) == 1
+    assert said in play.events("ModelFailed")[0]["detail"]
+
+
+def test_a_window_that_is_full_stops_the_run_at_once(api: Fake) -> None:
+    play = played(api, *SCENARIOS["v33_window"])
+    assert play.stop == ("needs_human", "context") and len(api.asked) == 1 and world == []
 
 
 class Spoiler(Scripted):
