@@ -89,6 +89,9 @@ class ModelAnswered(Fact):
 
 
 class ModelFailed(Fact):
+    VERSION: ClassVar[int] = 2
+    OLDER: ClassVar[dict[int, Callable[[Body], Body]]] = {1: lambda body: body}  # without what the provider said
+
     reason: str
     retry_at: int = 0
     ms: int = 0

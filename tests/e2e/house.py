@@ -78,12 +78,15 @@ def furnished(stack: Stack) -> dict[str, str]:
     done = start(stack, "stock-question", input_sku="LAMP-01")
     waiting = start(stack, "refund", input_amount="80.00", input_reason=LOOK_ALIKE, **ORDER)
     asker = start(stack, "asker", **ORDER)
+    stopped = start(stack, "quitter", "Give up.", **ORDER)
     declined = start(stack, "refund", "Look at a refusal.", input_amount="9.00", **ORDER)
     decide(stack, number(declined), "reject", why="Not this customer.", then="stop")
     many = f"/runs/bulk?act=pause&run={number(start(stack, 'refund', 'Look at a pause.', **ORDER))}&run={number(done)}"
     refused = stack.sql("SELECT id FROM runs_approval WHERE run_id = %s", (number(declined),))[0]["id"]
     lost = until(lambda: stack.sql("SELECT turn, ordinal FROM runs_call WHERE status = 'unknown'"), what="unknown")[0]
     incident = until(lambda: stack.sql("SELECT id FROM runs_incident"), 30, what="the incident")[0]["id"]
+    state = "SELECT 1 FROM runs_run WHERE id = %s AND status = 'needs_human'"
+    until(lambda: stack.sql(state, (number(stopped),)), what="the run that gives up")
     return {
         "inbox": "/", "runs": "/runs", "new": "/runs/new", "new-run": "/runs/new/refund",
         "bulk-new": many, "bulk": bulk(stack, many),
@@ -91,6 +94,7 @@ def furnished(stack: Stack) -> dict[str, str]:
         "run:waterfall": f"{waiting}?view=waterfall", "run:raw": f"{done}?view=raw", "run:filtered": f"{done}?q=lamp",
         "event": f"{done}/events/1", "approval": f"/approvals/{asked(stack, number(waiting))['id']}",
         "approval:decided": f"/approvals/{refused}", "question": f"/questions/{question(stack, number(asker))}",
+        "stopped": f"{stopped}/stop",
         "attest": f"{unknown}/calls/{lost['turn']}.{lost['ordinal']}/attest",
         "run-act:cancel": f"{waiting}/cancel", "run-act:note": f"{done}/note",
         "incidents": "/incidents", "incident": f"/incidents/{incident}", "health": "/health", "safe-mode": "/safe-mode",

@@ -82,9 +82,12 @@ def test_a_server_that_wants_us_to_wait_is_left_in_peace_for_as_long(api: Fake) 
 
 
 MENDED_BY_PEOPLE = {
-    "bad_key": ("auth", "invalid x-api-key"), "v26_billing": ("billing", "No funds"),
-    "v21_refusal": ("refused", "cyber"), "v33_too_long": ("context", "prompt is too long"), "no_such_model": ("request", "fake-9"),
-}  # fmt: skip
+    "bad_key": ("auth", "invalid x-api-key"),
+    "v26_billing": ("billing", "No funds"),
+    "v21_refusal": ("refused", "cyber"),
+    "v33_too_long": ("context", "prompt is too long"),
+    "no_such_model": ("request", "fake-9"),
+}
 
 
 @pytest.mark.parametrize("scenario", MENDED_BY_PEOPLE)
