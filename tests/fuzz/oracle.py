@@ -35,7 +35,7 @@ UNSEEN_MOVES = {
 }
 # The scripts do not know a key that is refused and cost nothing; nothing here is restored or uninstalled; `error` is a
 # bug of ours.
-UNSEEN_REASONS = {"auth", "budget", "restored", "unreadable", "error"}
+UNSEEN_REASONS = {"auth", "billing", "budget", "context", "request", "restored", "unreadable", "error"}
 # Both winners of each race, as (name, how it is told); those that are moves of a table stand there already.
 RACES = (
     "approve 200", "approve 409", "approve 410", "approve 412", "approve 403", "reject 200", "reject 409", "edit 200",
