@@ -10,7 +10,7 @@ from runs.actions import runs as acts
 from runs.actions.acting import Refused
 from runs.engine.state import CallState
 from runs.journal import lease
-from runs.models import Approval, Call, Incident, Policy, Run
+from runs.models import Approval, Call, Event, Incident, Policy, Run
 from tests.fuzz.clock import SECOND
 from tests.fuzz.world import World
 
@@ -55,7 +55,20 @@ def _in_doubt(world: World) -> Call:
     call = Call.objects.get(run=world.runs[0], status="unknown")
     world.people.attest(call, world.people.person("reviewer"), "again")
     assert calls(world, "ready")[0].maybe_sent
+    with contextlib.suppress(Refused):
+        world.people.attest(call, world.people.person("operator"), "happened")
+        raise AssertionError("two people said what became of one call")
+    world.people.attested[call.run_id, call.turn, call.ordinal] = "again"
+    world.people.did["attest", 409] += 1
     return call
+
+
+def sent_again_under_its_key(world: World) -> None:
+    """A refund whose reply is lost is settled by the same request under the same key."""
+    world.remote.script = ["reply_lost"]
+    work(world, lambda: Run.objects.get(pk=world.runs[0]).picture.end)
+    settled = Event.objects.filter(run=world.runs[0], kind="CallSettled").values_list("body", flat=True)
+    assert any('"resend"' in body for body in settled)
 
 
 def again_and_then_cancelled(world: World) -> None:
@@ -139,7 +152,7 @@ def each_limit_is_reached(world: World) -> None:
 
 
 CORNERS = {
-    each_limit_is_reached: "quitter",
+    each_limit_is_reached: "quitter", sent_again_under_its_key: "refund",
     again_and_then_cancelled: "messenger", again_and_then_refused: "messenger", found_after_all: "two-effects",
     switched_off: "messenger", put_right_and_signed_off: "messenger",
 }  # fmt: skip
