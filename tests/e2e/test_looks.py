@@ -36,7 +36,7 @@ SMALL = """all => all.filter(each => {
 }).map(each => `${Math.round(each.getBoundingClientRect().height)} px: ${each.outerHTML.slice(0, 160)}`)"""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # tests that need no browser come apart from those that do
 def places(stack: Stack) -> dict[str, str]:
     SHOTS.mkdir(parents=True, exist_ok=True)
     return furnished(stack)
