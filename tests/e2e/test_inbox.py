@@ -42,6 +42,7 @@ def test_ten_approvals_by_keyboard_alone(tab: Callable[..., Tab], stack: Stack) 
     runs = [message(stack, f"Tell customer {n}.") for n in range(10)]
     page = tab("reviewer").page
     expect(page.locator("#list .row")).to_have_count(10)
+    expect(page.locator("#live")).to_have_attribute("data-state", "live")  # so the keys are heard
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     for left in range(10, 0, -1):
